@@ -1,0 +1,186 @@
+"""Rows of a time series: positions, labels and weights, read alike everywhere.
+
+A position is one number per row. Only the order of positions matters to the
+methods of this package, never their spacing. Every ``check_*`` function returns
+float64 arrays and raises a ValueError that names the argument and the row before
+anything is learned.
+"""
+
+from datetime import date, timedelta
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+_TIMES = (date, timedelta, np.datetime64, np.timedelta64)
+
+
+def check_positions(estimator, X, *, reset):
+    """Return the positions in `X` as a float array of shape (n_samples,).
+
+    Parameters
+    ----------
+    estimator : estimator instance
+        Receives ``n_features_in_`` (always 1), and ``feature_names_in_`` when `X`
+        is a data frame with a named column.
+    X : array-like of shape (n_samples,) or (n_samples, 1)
+        Finite numbers. A one-dimensional `X` has no feature name.
+    reset : bool
+        True in ``fit``, False where `X` is compared with the fitted column.
+
+    Raises
+    ------
+    ValueError
+        If `X` is empty, has another shape, or holds NaN or infinity.
+    TypeError
+        If `X` holds dates or time differences.
+    """
+    _refuse_times(X)
+    if getattr(X, "ndim", None) == 1 or (not hasattr(X, "ndim") and np.ndim(X) == 1):
+        positions = _as_float(X, "X")
+        if reset:
+            estimator.n_features_in_ = 1
+            estimator.__dict__.pop("feature_names_in_", None)
+    else:
+        X = validate_data(
+            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False
+        )
+        if X.shape[1] != 1:
+            raise ValueError(
+                f"X holds one position per row: its shape must be (n_samples,) or "
+                f"(n_samples, 1), got {X.shape}."
+            )
+        positions = X[:, 0]
+    _refuse_not_finite(positions, "X")
+    return positions
+
+
+def check_labels(y, n_samples=None, *, allow_nan=False):
+    """Return the labels `y` as a C-contiguous float array, one- or two-dimensional.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+    n_samples : int, default=None
+        The number of rows that `y` must have; None accepts any.
+    allow_nan : bool, default=False
+        Whether NaN stands for a missing label. Infinity never passes.
+
+    Raises
+    ------
+    ValueError
+        If `y` is None or empty, has three dimensions or another number of rows,
+        or holds infinity, or NaN where that is not allowed.
+    """
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None."
+        )
+    y = np.ascontiguousarray(_as_float(y, "y"))
+    if n_samples is not None and y.shape[0] != n_samples:
+        raise ValueError(
+            f"X and y must have the same number of rows: X has {n_samples}, "
+            f"y has shape {y.shape}."
+        )
+    if y.ndim == 2 and y.shape[1] == 0:
+        raise ValueError(f"y has 0 columns (shape {y.shape}).")
+    _refuse_not_finite(y, "y", allow_nan=allow_nan)
+    return y
+
+
+def check_weights(sample_weight, n_samples):
+    """Return the weights as a float array of shape (n_samples,); None is all ones.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative, NaN or infinite, if all are zero, or if there are
+        not `n_samples` of them. A scalar stands for that weight everywhere.
+    """
+    if sample_weight is None:
+        return np.ones(n_samples)
+    if np.ndim(sample_weight) == 0:
+        sample_weight = np.full(n_samples, sample_weight)
+    w = _as_float(sample_weight, "sample_weight")
+    if w.shape != (n_samples,):
+        raise ValueError(
+            f"sample_weight must be a scalar or one weight per row, shape "
+            f"({n_samples},), got {w.shape}."
+        )
+    _refuse_not_finite(w, "sample_weight")
+    _refuse(w < 0, "sample_weight", "is negative")
+    if not w.any():
+        raise ValueError("sample_weight is zero in every row.")
+    return w
+
+
+def step_predict(positions, values, query):
+    """Evaluate the right-continuous step function through `values` at `query`.
+
+    Between two positions the value of the earlier one holds; outside the function
+    is flat. Where a position occurs several times its last value counts.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n_samples,)
+        Sorted in non-decreasing order.
+    values : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+    query : ndarray of shape (n_queries,)
+
+    Returns
+    -------
+    ndarray of shape (n_queries,) or (n_queries, n_outputs)
+    """
+    last = np.searchsorted(positions, query, side="right") - 1
+    return values[np.maximum(last, 0)]
+
+
+def _as_float(array, name):
+    """`array` with one or two dimensions as float64; missing values become NaN."""
+    if np.ndim(array) == 0:
+        raise ValueError(f"{name} must have at least one dimension, got a scalar.")
+    if getattr(getattr(array, "dtype", None), "kind", None) == "O":
+        array = _without_na(array)
+    return check_array(
+        array,
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_all_finite=False,
+        input_name=name,
+    )
+
+
+def _without_na(array):
+    """Replace pandas' NA, which has no float value, in an array of objects."""
+    array = np.array(array, dtype=object)
+    for i, value in enumerate(array.flat):
+        if type(value).__name__ == "NAType":
+            array.flat[i] = np.nan
+    return array
+
+
+def _refuse_times(X):
+    values = np.asarray(X)
+    if values.dtype.kind in "mM" or (
+        values.dtype == object and values.size and isinstance(values.flat[0], _TIMES)
+    ):
+        raise TypeError(
+            "X holds dates or time differences. Positions are numbers: pass, for "
+            "example, the seconds or days since the first observation."
+        )
+
+
+def _refuse_not_finite(array, name, *, allow_nan=False):
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(array.sum())
+    if not finite:
+        _refuse(np.isinf(array), name, "contains infinity")
+        if not allow_nan:
+            _refuse(np.isnan(array), name, "contains NaN")
+
+
+def _refuse(bad, name, what):
+    """Raise a ValueError that names the first row where `bad` is true, if any."""
+    if bad.any():
+        row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+        raise ValueError(f"Input {name} {what} (first in row {row}).")

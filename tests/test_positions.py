@@ -1,0 +1,178 @@
+"""Positions, labels and weights are read alike whatever holds them."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import BaseEstimator
+
+from sktvdenoise._positions import (
+    check_labels,
+    check_positions,
+    check_weights,
+    step_predict,
+)
+
+NUMBERS = np.array([3.0, 1.0, 2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        NUMBERS,
+        NUMBERS[:, None],
+        NUMBERS.tolist(),
+        [[v] for v in NUMBERS],
+        NUMBERS.astype(np.uint8),
+        NUMBERS.astype(np.float32)[:, None],
+        NUMBERS.astype(object),
+        np.repeat(NUMBERS, 2)[::2],
+        pd.Series(NUMBERS, name="t"),
+        pd.Series(NUMBERS, dtype="Float64"),
+        pd.DataFrame({"t": NUMBERS}),
+        pl.Series("t", NUMBERS),
+        pl.DataFrame({"t": NUMBERS}),
+    ],
+    ids=lambda X: f"{type(X).__module__.split('.')[0]}-{type(X).__name__}",
+)
+def test_positions_of_every_container(X):
+    estimator = BaseEstimator()
+    positions = check_positions(estimator, X, reset=True)
+    assert positions.dtype == np.float64
+    np.testing.assert_array_equal(positions, NUMBERS)
+    assert estimator.n_features_in_ == 1
+    np.testing.assert_array_equal(check_positions(estimator, X, reset=False), NUMBERS)
+
+
+def test_names_are_those_of_the_last_fit():
+    estimator = BaseEstimator()
+    check_positions(estimator, pd.DataFrame({"year": NUMBERS}), reset=True)
+    assert list(estimator.feature_names_in_) == ["year"]
+    check_positions(estimator, NUMBERS, reset=True)
+    assert not hasattr(estimator, "feature_names_in_")
+
+
+@pytest.mark.parametrize(
+    "X, message",
+    [
+        ([0.0, np.nan, 1.0], r"X contains NaN \(first in row 1\)"),
+        ([[0.0], [1.0], [-np.inf]], r"X contains infinity \(first in row 2\)"),
+        (pd.Series([0.0, pd.NA], dtype="Float64"), r"X contains NaN"),
+        (pd.Series([0.0, pd.NA], dtype=object), r"X contains NaN"),
+        (np.zeros((3, 2)), r"\(3, 2\)"),
+        ([], "0 sample"),
+        (np.zeros((0, 1)), "0 sample"),
+        (np.zeros((2, 1, 1)), "dim 3"),
+        (3.0, "scalar"),
+    ],
+)
+def test_bad_positions(X, message):
+    with pytest.raises(ValueError, match=message):
+        check_positions(BaseEstimator(), X, reset=True)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.date_range("2020-01-01", periods=3),
+        pd.Series(pd.date_range("2020-01-01", periods=3, tz="UTC")),
+        pl.Series([datetime.date(2020, 1, d) for d in (1, 2, 3)]),
+        [datetime.datetime(2020, 1, d) for d in (1, 2, 3)],
+        np.arange(3).astype("timedelta64[s]")[:, None],
+    ],
+)
+def test_dates_are_refused(X):
+    with pytest.raises(TypeError, match="Positions are numbers"):
+        check_positions(BaseEstimator(), X, reset=True)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        NUMBERS.astype(np.uint8),
+        NUMBERS.astype(np.float32),
+        NUMBERS.astype(object),
+        pd.Series(NUMBERS, dtype="Int64"),
+        pl.Series(NUMBERS),
+        NUMBERS[::-1][::-1],
+    ],
+)
+def test_labels_of_every_container(y):
+    labels = check_labels(y, 4)
+    assert labels.dtype == np.float64 and labels.flags.c_contiguous
+    np.testing.assert_array_equal(labels, NUMBERS)
+
+
+def test_labels_keep_their_dimensions():
+    assert check_labels(NUMBERS).shape == (4,)
+    assert check_labels(NUMBERS[:, None]).shape == (4, 1)
+    fortran = np.asfortranarray(np.arange(6.0).reshape(3, 2))
+    assert check_labels(fortran).flags.c_contiguous
+
+
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA])
+def test_missing_labels(missing):
+    y = np.array([1.0, 2.0, missing], dtype=object)
+    with pytest.raises(ValueError, match=r"y contains NaN \(first in row 2\)"):
+        check_labels(y)
+    np.testing.assert_array_equal(check_labels(y, allow_nan=True), [1, 2, np.nan])
+    with pytest.raises(ValueError, match=r"y contains infinity \(first in row 0\)"):
+        check_labels([np.inf, np.nan], allow_nan=True)
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (None, "requires y to be passed"),
+        (NUMBERS[:3], r"X has 4, y has shape \(3,\)"),
+        (np.zeros((4, 0)), r"0 (columns|feature)"),
+        (np.zeros((4, 1, 1)), "dim 3"),
+        (1.0, "scalar"),
+    ],
+)
+def test_bad_labels(y, message):
+    with pytest.raises(ValueError, match=message):
+        check_labels(y, 4)
+
+
+def test_large_labels_do_not_overflow():
+    np.testing.assert_array_equal(check_labels([1e308] * 3), [1e308] * 3)
+
+
+def test_weights():
+    np.testing.assert_array_equal(check_weights(None, 3), [1, 1, 1])
+    np.testing.assert_array_equal(check_weights(2, 3), [2, 2, 2])
+    np.testing.assert_array_equal(check_weights(np.uint8([0, 1, 2]), 3), [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "weight, message",
+    [
+        ([1, -1, 1], r"negative \(first in row 1\)"),
+        ([1, 1, np.nan], r"NaN \(first in row 2\)"),
+        ([1, np.inf, 1], r"infinity \(first in row 1\)"),
+        ([0, 0, 0], "zero in every row"),
+        (0.0, "zero in every row"),
+        ([1, 1], r"\(2,\)"),
+        (np.ones((3, 1)), r"\(3, 1\)"),
+    ],
+)
+def test_bad_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        check_weights(weight, 3)
+
+
+def test_step_function_is_right_continuous_and_flat_outside():
+    positions = np.array([0.0, 1.0, 1.0, 3.0])
+    values = np.array([10.0, 20.0, 30.0, 40.0])
+    query = np.array([-5.0, 0.0, 0.5, 1.0, 2.9, 3.0, 99.0])
+    np.testing.assert_array_equal(
+        step_predict(positions, values, query), [10, 10, 10, 30, 30, 40, 40]
+    )
+    both = np.column_stack([values, -values])
+    np.testing.assert_array_equal(
+        step_predict(positions, both, query)[:, 1],
+        -step_predict(positions, values, query),
+    )
