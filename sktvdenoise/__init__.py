@@ -1,5 +1,6 @@
 """Online total-variation denoising with optimal dynamic regret."""
 
 from sktvdenoise._version import __version__
+from sktvdenoise.online import OnlineTVDenoiser
 
-__all__ = ["__version__"]
+__all__ = ["OnlineTVDenoiser", "__version__"]

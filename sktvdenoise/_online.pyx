@@ -1,0 +1,221 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+# cython: initializedcheck=False
+"""Streaming kernels: Follow-the-Leading-History over running means.
+
+Legend: t the round of the current epoch (from 1), B the bound of the labels,
+S the total of the unnormalised weights.
+"""
+from libc.math cimport fabs, log
+from libc.string cimport memmove
+
+import numpy as np
+
+cdef extern from "_exp.h" nogil:
+    void sktv_round(Py_ssize_t n, double y, double sample_weight, double rate,
+                    double* mean, double* mass, double* log_weight,
+                    double* weight)
+    void sktv_weights(Py_ssize_t n, const double* log_weight, double* weight)
+    void sktv_sums(Py_ssize_t n, const double* a, const double* b,
+                   double* total, double* dot)
+    double sktv_mix(Py_ssize_t n, const double* a, const double* b,
+                    double rate, double z)
+
+STREAM_DTYPE = np.dtype([
+    ("clock", "i8"), ("round", "i8"), ("n_alive", "i8"), ("n_noise", "i8"),
+    ("last", "f8"), ("forecast", "f8"), ("bound", "f8"),
+    ("weight_bound", "f8"), ("noise_scale", "f8"),
+])
+
+# Three experts per power of two live at any time, so that this is enough for
+# 2^47 rounds.
+PRUNED_CAPACITY = 144
+
+# First differences in the window of the noise scale.
+cdef enum:
+    _WINDOW = 128
+NOISE_WINDOW = _WINDOW
+
+# Weights are rescaled when their total falls below this; what is lost by then
+# is smaller than the rounding of the total by 200 orders of magnitude.
+cdef double SMALLEST_TOTAL = 1e-100
+
+
+cdef inline Py_ssize_t n_trailing_zeros(long long i) noexcept nogil:
+    cdef Py_ssize_t k = 0
+    while not i & 1:
+        i >>= 1
+        k += 1
+    return k
+
+
+cdef inline void restart(Stream* s, double* table,
+                         Py_ssize_t capacity) noexcept nogil:
+    """Leave one expert, born in the present row, as in the first round."""
+    s.round = 0
+    s.n_alive = 1
+    table[BIRTH * capacity] = <double>s.clock
+    table[ROUND * capacity] = 1.0
+    table[MEAN * capacity] = s.forecast
+    table[MASS * capacity] = 0.0
+    table[LOG_WEIGHT * capacity] = 0.0
+    table[WEIGHT * capacity] = 1.0
+
+
+cdef void update_noise_scale(Stream* s, double* noise, double d) noexcept nogil:
+    """Median of the last absolute first differences, as a standard deviation.
+
+    noise holds the differences in order of arrival (a ring), then sorted.
+    """
+    cdef double* ring = noise
+    cdef double* ordered = noise + _WINDOW
+    cdef Py_ssize_t n = min(s.n_noise, _WINDOW)
+    cdef Py_ssize_t slot = s.n_noise % _WINDOW
+    cdef Py_ssize_t i
+    if n == _WINDOW:
+        i = 0
+        while ordered[i] < ring[slot]:
+            i += 1
+        n -= 1
+        memmove(ordered + i, ordered + i + 1, (n - i) * sizeof(double))
+    i = n
+    while i > 0 and ordered[i - 1] > d:
+        ordered[i] = ordered[i - 1]
+        i -= 1
+    ordered[i] = d
+    ring[slot] = d
+    s.n_noise += 1
+    # 0.6745 sqrt(2) is the median of |a - b| for independent normal a, b.
+    s.noise_scale = ordered[n // 2] / 0.9538725524
+
+
+cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
+                double y, double w, int code, double rate,
+                bint pruned) noexcept nogil:
+    """One round: charge the losses, learn y, add the newborn, prune, forecast.
+
+    At most one expert dies in a round, and it is found a few places from the
+    end, so that the cost is that of one pass over the living.
+    """
+    cdef double* mean = table + MEAN * capacity
+    cdef double* log_weight = table + LOG_WEIGHT * capacity
+    cdef double* weight = table + WEIGHT * capacity
+    cdef double* rounds = table + ROUND * capacity
+    cdef double total, dot, newborn, shift, bound, substitution_rate = 0.0
+    cdef double victim
+    cdef Py_ssize_t j, row, n
+
+    if code == AUTO:
+        if s.round > 0:
+            update_noise_scale(s, noise, fabs(y - s.last))
+        rate = s.noise_scale
+        rate = 1e300 if rate < 1e-150 else 0.5 / (rate * rate)
+    if code == AUTO or code == FIXED:
+        s.bound = max(s.bound, fabs(y))
+    else:
+        if fabs(y) > s.bound or w > s.weight_bound:
+            # The present round becomes the first of a new epoch.
+            if fabs(y) > s.bound:
+                s.bound = max(2.0 * s.bound, fabs(y))
+            if w > s.weight_bound:
+                s.weight_bound = max(2.0 * s.weight_bound, w)
+            restart(s, table, capacity)
+        bound = s.bound * s.bound
+        substitution_rate = 0.5 / bound if bound > 0.0 else 0.0
+        rate = substitution_rate if code == MIXABLE else 0.25 * substitution_rate
+        rate /= s.weight_bound
+
+    s.round += 1
+    s.last = y
+    n = s.n_alive
+    sktv_round(n, y, w, rate, mean, table + MASS * capacity, log_weight, weight)
+    sktv_sums(n, weight, mean, &total, &dot)
+    if total < SMALLEST_TOTAL:
+        shift = log_weight[0]
+        for j in range(1, n):
+            shift = max(shift, log_weight[j])
+        for j in range(n):
+            log_weight[j] -= shift
+        sktv_weights(n, log_weight, weight)
+        sktv_sums(n, weight, mean, &total, &dot)
+    # 1/(t+1) of the new total for the newborn, t/(t+1) for the others.
+    newborn = total / s.round
+
+    if pruned and s.round > 1:
+        # Expert i = r 2^k, r odd, dies after round i + 2^(k+2) + 1, so only
+        # i = t - 1 - 2^(k+2) can die now, and k is the same for i and t - 1.
+        victim = <double>(
+            s.round - 1 - (4LL << n_trailing_zeros(s.round - 1)))
+        if victim >= 1.0:
+            j = n - 1
+            while j > 0 and rounds[j] > victim:
+                j -= 1
+            if rounds[j] == victim:
+                n -= 1
+                for row in range(N_ROWS):
+                    memmove(table + row * capacity + j,
+                            table + row * capacity + j + 1,
+                            (n - j) * sizeof(double))
+                sktv_sums(n, weight, mean, &total, &dot)
+
+    table[BIRTH * capacity + n] = <double>(s.clock + 1)
+    rounds[n] = <double>(s.round + 1)
+    mean[n] = y
+    table[MASS * capacity + n] = 0.0
+    log_weight[n] = log(newborn)
+    weight[n] = newborn
+    s.n_alive = n + 1
+    if code == MIXABLE:
+        if s.bound == 0.0:
+            s.forecast = 0.0
+            return
+        # Vovk's substitution; the round's sample weight is at most
+        # weight_bound, and the rate for weight 1 serves all below.
+        bound = s.bound
+        dot = log(sktv_mix(n + 1, weight, mean, substitution_rate, bound)
+                  / sktv_mix(n + 1, weight, mean, substitution_rate, -bound))
+        s.forecast = min(max(dot / (4.0 * bound * substitution_rate), -bound),
+                         bound)
+    else:
+        s.forecast = (dot + newborn * y) / (total + newborn)
+
+
+def new_streams(Py_ssize_t n_channels, Py_ssize_t capacity):
+    """State of streams before their first row: (streams, tables, noises)."""
+    streams = np.zeros(n_channels, dtype=STREAM_DTYPE)
+    streams["weight_bound"] = 1.0
+    tables = np.zeros((n_channels, N_ROWS, capacity))
+    noises = np.zeros((n_channels, 2 * NOISE_WINDOW))
+    cdef Stream[::1] s = streams
+    cdef double[:, :, ::1] t = tables
+    cdef Py_ssize_t i
+    for i in range(n_channels):
+        restart(&s[i], &t[i, 0, 0], capacity)
+    return streams, tables, noises
+
+
+def flh_pass(const double[:] y, const double[:] sample_weight,
+             Stream[::1] streams, double[:, :, ::1] tables,
+             double[:, ::1] noises, Py_ssize_t channel, int code, double rate,
+             bint pruned, double[:] predictions, double[:] estimates):
+    """Run rows of one channel through its stream, in place.
+
+    Row i gets predictions[i], made before y[i] is seen, and estimates[i], the
+    forecast after it. A row whose label is NaN or whose weight is 0 is not
+    learned from. The caller sees to it that the experts' table has room.
+    """
+    cdef Stream* s = &streams[channel]
+    cdef double* table = &tables[channel, 0, 0]
+    cdef double* noise = &noises[channel, 0]
+    cdef Py_ssize_t capacity = tables.shape[2]
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(y.shape[0]):
+            predictions[i] = s.forecast
+            if y[i] == y[i] and sample_weight[i] > 0.0:
+                learn(s, table, capacity, noise, y[i], sample_weight[i], code,
+                      rate, pruned)
+            else:
+                # The newborn has still to see its first label.
+                table[BIRTH * capacity + s.n_alive - 1] = <double>(s.clock + 1)
+            s.clock += 1
+            estimates[i] = s.forecast
