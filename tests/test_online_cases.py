@@ -217,7 +217,7 @@ def assert_sound(model, outputs, largest):
 
 
 @pytest.mark.parametrize("learning_rate", [1e-300, 0.5, 1e300, *RATES[1:]])
-@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-150, 1e-12, 1e12, 1e139])
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-160, 1e-150, 1e-12, 1e12, 1e139])
 def test_labels_and_weights_of_any_size(stream, learning_rate, size):
     """Squares may leave the range of floating-point numbers, outputs may not."""
     X, y, w = stream
@@ -234,7 +234,7 @@ def test_labels_and_weights_of_any_size(stream, learning_rate, size):
 
 
 @pytest.mark.parametrize("learning_rate", RATES)
-@pytest.mark.parametrize("bound", [1e-200, 1e12, 1e200])
+@pytest.mark.parametrize("bound", [1e-200, 1e-160, 1e12, 1e200])
 def test_bounds_of_any_size(stream, learning_rate, bound):
     X, y, _ = stream
     y = y / np.abs(y).max() * min(1.0, bound)
