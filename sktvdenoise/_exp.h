@@ -54,10 +54,12 @@ static inline double sktv_exp(double x)
 }
 
 /* One round of every expert, vectorised: charge the loss of its prediction
-   (its mean) to its log weight, then learn the label. A single charge is at
-   most 1e300, so that log weights stay finite. */
+   (its mean), rate * sample_weight * (error / unit)^2, to its log weight, then
+   learn the label. A single charge is at most 1e300, so that log weights stay
+   finite. */
 static inline void sktv_round(ptrdiff_t n, double y, double sample_weight,
-                              double rate, double *SKTV_RESTRICT mean,
+                              double rate, double inverse_unit,
+                              double *SKTV_RESTRICT mean,
                               double *SKTV_RESTRICT mass,
                               double *SKTV_RESTRICT log_weight,
                               double *SKTV_RESTRICT weight)
@@ -66,7 +68,8 @@ static inline void sktv_round(ptrdiff_t n, double y, double sample_weight,
     ptrdiff_t j;
     for (j = 0; j < n; j++) {
         const double error = y - mean[j];
-        const double loss = charge * (error * error);
+        const double in_units = error * inverse_unit;
+        const double loss = charge * (in_units * in_units);
         const double lw = log_weight[j] - (loss < 1e300 ? loss : 1e300);
         const double total = mass[j] + sample_weight;
         log_weight[j] = lw;
@@ -105,21 +108,21 @@ static inline void sktv_sums(ptrdiff_t n, const double *a, const double *b,
     *dot = (d[0] + d[1]) + (d[2] + d[3]);
 }
 
-/* sum of a * exp(-rate * (z - b)^2). */
+/* sum of a * exp(-(z - b / unit)^2 / 2). */
 static inline double sktv_mix(ptrdiff_t n, const double *SKTV_RESTRICT a,
-                              const double *SKTV_RESTRICT b, double rate,
-                              double z)
+                              const double *SKTV_RESTRICT b,
+                              double inverse_unit, double z)
 {
     double s[4] = {0.0, 0.0, 0.0, 0.0};
     ptrdiff_t j, i;
     for (j = 0; j + 4 <= n; j += 4)
         for (i = 0; i < 4; i++) {
-            const double error = z - b[j + i];
-            s[i] += a[j + i] * sktv_exp(-rate * (error * error));
+            const double error = z - b[j + i] * inverse_unit;
+            s[i] += a[j + i] * sktv_exp(-0.5 * (error * error));
         }
     for (i = 0; j < n; j++, i++) {
-        const double error = z - b[j];
-        s[i] += a[j] * sktv_exp(-rate * (error * error));
+        const double error = z - b[j] * inverse_unit;
+        s[i] += a[j] * sktv_exp(-0.5 * (error * error));
     }
     return (s[0] + s[1]) + (s[2] + s[3]);
 }

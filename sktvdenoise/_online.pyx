@@ -12,13 +12,13 @@ import numpy as np
 
 cdef extern from "_exp.h" nogil:
     void sktv_round(Py_ssize_t n, double y, double sample_weight, double rate,
-                    double* mean, double* mass, double* log_weight,
+                    double inverse_unit, double* mean, double* mass, double* log_weight,
                     double* weight)
     void sktv_weights(Py_ssize_t n, const double* log_weight, double* weight)
     void sktv_sums(Py_ssize_t n, const double* a, const double* b,
                    double* total, double* dot)
     double sktv_mix(Py_ssize_t n, const double* a, const double* b,
-                    double rate, double z)
+                    double inverse_unit, double z)
 
 STREAM_DTYPE = np.dtype([
     ("clock", "i8"), ("round", "i8"), ("n_alive", "i8"), ("n_noise", "i8"),
@@ -38,6 +38,9 @@ NOISE_WINDOW = _WINDOW
 # Weights are rescaled when their total falls below this; what is lost by then
 # is smaller than the rounding of the total by 200 orders of magnitude.
 cdef double SMALLEST_TOTAL = 1e-100
+
+# Its inverse is a finite number.
+cdef double SMALLEST_UNIT = 1e-300
 
 
 cdef inline Py_ssize_t n_trailing_zeros(long long i) noexcept nogil:
@@ -100,15 +103,15 @@ cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
     cdef double* log_weight = table + LOG_WEIGHT * capacity
     cdef double* weight = table + WEIGHT * capacity
     cdef double* rounds = table + ROUND * capacity
-    cdef double total, dot, newborn, shift, bound, substitution_rate = 0.0
+    cdef double total, dot, newborn, shift, unit = 1.0
     cdef double victim
     cdef Py_ssize_t j, row, n
 
     if code == AUTO:
         if s.round > 0:
             update_noise_scale(s, noise, fabs(y - s.last))
-        rate = s.noise_scale
-        rate = 1e300 if rate < 1e-150 else 0.5 / (rate * rate)
+        unit = s.noise_scale
+        rate = 0.5
     if code == AUTO or code == FIXED:
         s.bound = max(s.bound, fabs(y))
     else:
@@ -119,15 +122,15 @@ cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
             if w > s.weight_bound:
                 s.weight_bound = max(2.0 * s.weight_bound, w)
             restart(s, table, capacity)
-        bound = s.bound * s.bound
-        substitution_rate = 0.5 / bound if bound > 0.0 else 0.0
-        rate = substitution_rate if code == MIXABLE else 0.25 * substitution_rate
-        rate /= s.weight_bound
+        unit = s.bound
+        rate = (0.5 if code == MIXABLE else 0.125) / s.weight_bound
+    unit = 1.0 / max(unit, SMALLEST_UNIT)
 
     s.round += 1
     s.last = y
     n = s.n_alive
-    sktv_round(n, y, w, rate, mean, table + MASS * capacity, log_weight, weight)
+    sktv_round(n, y, w, rate, unit, mean, table + MASS * capacity, log_weight,
+               weight)
     sktv_sums(n, weight, mean, &total, &dot)
     if total < SMALLEST_TOTAL:
         shift = log_weight[0]
@@ -165,16 +168,11 @@ cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
     weight[n] = newborn
     s.n_alive = n + 1
     if code == MIXABLE:
-        if s.bound == 0.0:
-            s.forecast = 0.0
-            return
-        # Vovk's substitution; the round's sample weight is at most
-        # weight_bound, and the rate for weight 1 serves all below.
-        bound = s.bound
-        dot = log(sktv_mix(n + 1, weight, mean, substitution_rate, bound)
-                  / sktv_mix(n + 1, weight, mean, substitution_rate, -bound))
-        s.forecast = min(max(dot / (4.0 * bound * substitution_rate), -bound),
-                         bound)
+        # Vovk's substitution, in units of B. The rate for sample weight 1
+        # serves the smaller ones, too.
+        dot = log(sktv_mix(n + 1, weight, mean, unit, 1.0)
+                  / sktv_mix(n + 1, weight, mean, unit, -1.0))
+        s.forecast = s.bound * min(max(0.5 * dot, -1.0), 1.0)
     else:
         s.forecast = (dot + newborn * y) / (total + newborn)
 

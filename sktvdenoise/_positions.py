@@ -88,18 +88,18 @@ def check_labels(y, n_samples=None, *, allow_nan=False):
     return y
 
 
-def check_weights(sample_weight, n_samples):
+def check_weights(sample_weight, n_samples, *, allow_all_zero=False):
     """Return the weights as a float array of shape (n_samples,); None is all ones.
 
     Raises
     ------
     ValueError
-        If a weight is negative, NaN or infinite, if all are zero, or if there are
-        not `n_samples` of them. A scalar stands for that weight everywhere.
+        If a weight is negative, NaN or infinite, if all are zero (unless
+        `allow_all_zero`), or if there are not `n_samples` of them. A scalar stands for that weight everywhere.
     """
     if sample_weight is None:
         return np.ones(n_samples)
-    if np.ndim(sample_weight) == 0:
+    if np.ndim(np.asarray(sample_weight)) == 0:
         sample_weight = np.full(n_samples, sample_weight)
     w = _as_float(sample_weight, "sample_weight")
     if w.shape != (n_samples,):
@@ -109,7 +109,7 @@ def check_weights(sample_weight, n_samples):
         )
     _refuse_not_finite(w, "sample_weight")
     _refuse(w < 0, "sample_weight", "is negative")
-    if not w.any():
+    if not allow_all_zero and not w.any():
         raise ValueError("sample_weight is zero in every row.")
     return w
 
@@ -137,7 +137,7 @@ def step_predict(positions, values, query):
 
 def _as_float(array, name):
     """`array` with one or two dimensions as float64; missing values become NaN."""
-    if np.ndim(array) == 0:
+    if np.ndim(np.asarray(array)) == 0:
         raise ValueError(f"{name} must have at least one dimension, got a scalar.")
     if getattr(getattr(array, "dtype", None), "kind", None) == "O":
         array = _without_na(array)
