@@ -36,21 +36,18 @@ def check_positions(estimator, X, *, reset):
         If `X` holds dates or time differences.
     """
     _refuse_times(X)
-    if getattr(X, "ndim", None) == 1 or (not hasattr(X, "ndim") and np.ndim(X) == 1):
-        positions = _as_float(X, "X")
-        if reset:
-            estimator.n_features_in_ = 1
-            estimator.__dict__.pop("feature_names_in_", None)
-    else:
-        X = validate_data(
-            estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False
-        )
-        if X.shape[1] != 1:
+    positions = _as_float(X, "X")
+    if positions.ndim == 2:
+        if positions.shape[1] != 1:
             raise ValueError(
                 f"X holds one position per row: its shape must be (n_samples,) or "
-                f"(n_samples, 1), got {X.shape}."
+                f"(n_samples, 1), got {positions.shape}."
             )
-        positions = X[:, 0]
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        positions = positions[:, 0]
+    elif reset:
+        estimator.n_features_in_ = 1
+        estimator.__dict__.pop("feature_names_in_", None)
     _refuse_not_finite(positions, "X")
     return positions
 
@@ -99,7 +96,7 @@ def check_weights(sample_weight, n_samples, *, allow_all_zero=False):
     """
     if sample_weight is None:
         return np.ones(n_samples)
-    if np.ndim(np.asarray(sample_weight)) == 0:
+    if _ndim(sample_weight) == 0:
         sample_weight = np.full(n_samples, sample_weight)
     w = _as_float(sample_weight, "sample_weight")
     if w.shape != (n_samples,):
@@ -135,11 +132,17 @@ def step_predict(positions, values, query):
     return values[np.maximum(last, 0)]
 
 
+def _ndim(array):
+    return array.ndim if hasattr(array, "ndim") else np.asarray(array).ndim
+
+
 def _as_float(array, name):
     """`array` with one or two dimensions as float64; missing values become NaN."""
-    if np.ndim(np.asarray(array)) == 0:
+    if hasattr(array, "to_numpy"):
+        array = np.asarray(array)
+    if _ndim(array) == 0:
         raise ValueError(f"{name} must have at least one dimension, got a scalar.")
-    if getattr(getattr(array, "dtype", None), "kind", None) == "O":
+    if isinstance(array, np.ndarray) and array.dtype == object:
         array = _without_na(array)
     return check_array(
         array,

@@ -1,0 +1,306 @@
+/* Exact one-dimensional weighted total-variation denoising by a taut string.
+
+   minimise 1/2 sum_i w_i (y_i - u_i)^2 + alpha sum_i |u_{i+1} - u_i|,   w_i > 0.
+
+   The sums of w u form the shortest string through a tube of half-width alpha
+   around the sums of w y, tied to its middle at both ends. From the apex (the
+   last touching point) the scan follows the steepest chord that ends on the lower
+   wall and the flattest that ends on the upper wall. Where they cross, the string
+   touches the wall of the chord that ends first: one piece of u is known, and
+   that point is the next apex. A step has no branch that depends on the data
+   but the crossing. The samples between the touching point and the crossing are
+   visited again; where that grows beyond a fixed share of n, a funnel (both hulls
+   kept from the apex on, each sample pushed and popped once) takes over, so the
+   whole is O(n) for every input.
+
+   Legend: lane 0 = lower wall, lane 1 = upper wall with its heights negated, so
+   that one rule serves both. Heights are relative to the apex and to the slope
+   `ref`. side = sign of the step of u at the apex: -1 lower wall, +1 upper wall,
+   0 at the start. */
+
+#ifndef SKTVDENOISE_SCAN_H
+#define SKTVDENOISE_SCAN_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(_MSC_VER)
+#define SCAN_INLINE static __forceinline
+#elif defined(__GNUC__)
+#define SCAN_INLINE static inline __attribute__((always_inline))
+#else
+#define SCAN_INLINE static inline
+#endif
+
+/* ---- a pair of doubles, one per lane ---- */
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <emmintrin.h>
+typedef __m128d duo;
+SCAN_INLINE duo duo_of(double a, double b) { return _mm_set_pd(b, a); }
+SCAN_INLINE duo duo_add(duo a, duo b) { return _mm_add_pd(a, b); }
+SCAN_INLINE duo duo_sub(duo a, duo b) { return _mm_sub_pd(a, b); }
+SCAN_INLINE duo duo_div(duo a, duo b) { return _mm_div_pd(a, b); }
+SCAN_INLINE duo duo_max(duo a, duo b) { return _mm_max_pd(a, b); }
+SCAN_INLINE double duo_first(duo a) { return _mm_cvtsd_f64(a); }
+SCAN_INLINE double duo_second(duo a) { return _mm_cvtsd_f64(_mm_unpackhi_pd(a, a)); }
+SCAN_INLINE duo duo_ge(duo a, duo b) { return _mm_cmpge_pd(a, b); }
+SCAN_INLINE duo duo_pick(duo mask, duo a, duo b)
+{
+    return _mm_or_pd(_mm_and_pd(mask, a), _mm_andnot_pd(mask, b));
+}
+#else
+typedef struct { double a, b; } duo;
+SCAN_INLINE duo duo_of(double a, double b) { duo r = {a, b}; return r; }
+SCAN_INLINE duo duo_add(duo x, duo y) { return duo_of(x.a + y.a, x.b + y.b); }
+SCAN_INLINE duo duo_sub(duo x, duo y) { return duo_of(x.a - y.a, x.b - y.b); }
+SCAN_INLINE duo duo_div(duo x, duo y) { return duo_of(x.a / y.a, x.b / y.b); }
+SCAN_INLINE duo duo_max(duo x, duo y)
+{
+    return duo_of(x.a > y.a ? x.a : y.a, x.b > y.b ? x.b : y.b);
+}
+SCAN_INLINE double duo_first(duo x) { return x.a; }
+SCAN_INLINE double duo_second(duo x) { return x.b; }
+SCAN_INLINE duo duo_ge(duo x, duo y) { return duo_of(x.a >= y.a, x.b >= y.b); }
+SCAN_INLINE duo duo_pick(duo mask, duo x, duo y)
+{
+    return duo_of(mask.a != 0 ? x.a : y.a, mask.b != 0 ? x.b : y.b);
+}
+#endif
+
+/* ---- the string ---- */
+
+typedef struct {
+    const double *y, *w;        /* w is NULL for unit weights */
+    double *u;                  /* must not overlap y or w */
+    ptrdiff_t n, p;             /* p: first sample whose u is not yet known */
+    ptrdiff_t pieces, visits;
+    double alpha, ref;          /* ref: last value written, y[0] before the first */
+    int side;
+} taut;
+
+/* Heights of the walls of a tube point, less its middle, seen from the apex. */
+SCAN_INLINE duo taut_walls(const taut *t)
+{
+    if (t->side == 0)
+        return duo_of(t->alpha, t->alpha);
+    return t->side < 0 ? duo_of(0, 2 * t->alpha) : duo_of(2 * t->alpha, 0);
+}
+
+/* The same at the last point, where both walls meet in the middle. */
+SCAN_INLINE duo taut_close(const taut *t)
+{
+    if (t->side == 0)
+        return duo_of(0, 0);
+    return t->side < 0 ? duo_of(-t->alpha, t->alpha) : duo_of(t->alpha, -t->alpha);
+}
+
+/* Write the piece [p, end]. The step of u at a boundary has the sign of the step
+   of y there; a value that breaks this does so by rounding and is the last one. */
+SCAN_INLINE void taut_emit(taut *t, ptrdiff_t end, double value, int side)
+{
+    const ptrdiff_t p = t->p;
+    double *u = t->u;
+    ptrdiff_t i;
+    if (p > 0 && (value > t->ref ? t->y[p] <= t->y[p - 1] : t->y[p] >= t->y[p - 1]))
+        value = t->ref;
+    if (end < p + 16 && p + 16 <= t->n) {
+        for (i = p; i < p + 16; i++)    /* later pieces overwrite the surplus */
+            u[i] = value;
+    } else {
+        for (i = p; i <= end; i++)
+            u[i] = value;
+    }
+    t->p = end + 1;
+    t->ref = value;
+    t->side = side;
+    t->pieces++;
+}
+
+/* ---- scan ---- */
+
+typedef struct { duo sum, k, slope, end; } chords;
+
+/* One more sample. The only chain of dependent operations through `slope` is a
+   maximum; the division is off that chain. Ties keep the longer chord. Returns
+   whether the chords cross. */
+SCAN_INLINE int chords_step(chords *c, double d, double w, double i, duo wall,
+                            const int weighted)
+{
+    duo slope, longer;
+    if (weighted)
+        d *= w;
+    c->sum = duo_add(c->sum, duo_of(d, -d));
+    c->k = duo_add(c->k, duo_of(w, w));
+    slope = duo_div(duo_sub(c->sum, wall), c->k);
+    longer = duo_ge(slope, c->slope);
+    c->slope = duo_max(slope, c->slope);
+    c->end = duo_pick(longer, duo_of(i, i), c->end);
+    return duo_first(c->slope) > -duo_second(c->slope);
+}
+
+/* Scan from the apex until u is complete (returns 1), or until the samples visited
+   again exceed 4 per sample written and an allowance (returns 0). The first pieces
+   say little about those to come and get the larger allowance. */
+SCAN_INLINE int taut_scan(taut *t, const int weighted)
+{
+    const double *y = t->y, *w = t->w;
+    const ptrdiff_t n = t->n, start = t->p;
+    ptrdiff_t again = 0;
+    while (t->p < n) {
+        const ptrdiff_t p = t->p;
+        const double ref = t->ref;
+        const duo wall = taut_walls(t), zero = duo_of(0, 0);
+        chords c = {zero, zero, duo_of(-HUGE_VAL, -HUGE_VAL), zero};
+        ptrdiff_t i;
+        int crossed = 0;
+        for (i = p; i < n - 1 && !crossed; i++)
+            crossed = chords_step(&c, y[i] - ref, weighted ? w[i] : 1.0, (double)i,
+                                  wall, weighted);
+        if (!crossed) {
+            crossed = chords_step(&c, y[i] - ref, weighted ? w[i] : 1.0, (double)i,
+                                  taut_close(t), weighted);
+            i++;
+        }
+        t->visits += i - p;
+        if (!crossed)
+            taut_emit(t, n - 1, ref + duo_first(c.slope), 0);
+        else if (duo_first(c.end) < duo_second(c.end))
+            taut_emit(t, (ptrdiff_t)duo_first(c.end), ref + duo_first(c.slope), -1);
+        else
+            taut_emit(t, (ptrdiff_t)duo_second(c.end), ref - duo_second(c.slope), 1);
+        again += i - t->p;
+        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 1024)
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- funnel ---- */
+
+typedef struct { double s, k; ptrdiff_t end; } segment;   /* rise s over weight k */
+
+/* The hull of one wall from the apex to the present sample: slopes fall. All
+   segments but the last are in [head, tail). */
+typedef struct { segment *base, *head, *tail, last; } hull;
+
+SCAN_INLINE void hull_push(hull *h, double s, double k, ptrdiff_t end)
+{
+    while (h->last.s * k <= s * h->last.k) {    /* the new segment is steeper */
+        s += h->last.s;
+        k += h->last.k;
+        if (h->head == h->tail) {
+            h->last.s = s, h->last.k = k, h->last.end = end;
+            return;
+        }
+        h->last = *--h->tail;
+    }
+    *h->tail++ = h->last;
+    h->last.s = s, h->last.k = k, h->last.end = end;
+}
+
+/* Drop the first segment; keep the rest near `base`, each moved once per pop. */
+SCAN_INLINE void hull_pop(hull *h)
+{
+    const ptrdiff_t room = ++h->head - h->base, size = h->tail - h->head;
+    if (room > 512 && room > size) {
+        memcpy(h->base, h->head, (size_t)size * sizeof(segment));
+        h->head = h->base;
+        h->tail = h->base + size;
+    }
+}
+
+/* Mean of y over [p, end], moved by alpha times the steps of u at its two ends. */
+SCAN_INLINE double taut_value(const taut *t, ptrdiff_t end, int side, const int weighted)
+{
+    const double ref = t->y[t->p];
+    double sum = t->alpha * (side - t->side), k = weighted ? t->w[t->p] : 1.0;
+    ptrdiff_t i;
+    for (i = t->p + 1; i <= end; i++) {
+        const double w = weighted ? t->w[i] : 1.0;
+        sum += (t->y[i] - ref) * w;
+        k += w;
+    }
+    return ref + sum / k;
+}
+
+/* Where the one segment of `across` is steeper than the other hull allows, the
+   string touches that hull: write its first pieces. Heights are seen from the
+   apex, so `across` moves with it. */
+SCAN_INLINE void taut_touch(taut *t, hull *touched, hull *across, int side,
+                            const int weighted)
+{
+    if (across->head != across->tail)
+        return;
+    while (touched->head != touched->tail
+           && touched->head->s * across->last.k > -(across->last.s * touched->head->k)) {
+        const segment first = *touched->head;
+        across->last.s += first.s;
+        across->last.k -= first.k;
+        taut_emit(t, first.end, taut_value(t, first.end, side, weighted), side);
+        hull_pop(touched);
+    }
+}
+
+/* Follow both hulls from the apex until u is complete (returns 1), or until `quota`
+   samples were read and the look-ahead is below a quarter of what was written
+   (returns 0). `store` has room for 2 (n - p) segments. */
+SCAN_INLINE int taut_funnel(taut *t, segment *store, ptrdiff_t quota, const int weighted)
+{
+    const double *y = t->y, *w = t->w, ref = t->ref;
+    const ptrdiff_t n = t->n, start = t->p;
+    const double k0 = weighted ? w[start] : 1.0, d0 = (y[start] - ref) * k0;
+    segment *half = store + (n - start);
+    hull low = {store, store, store, {d0 - duo_first(taut_walls(t)), k0, start}};
+    hull upp = {half, half, half, {-d0 - duo_second(taut_walls(t)), k0, start}};
+    ptrdiff_t i;
+    for (i = start + 1; i < n; i++) {
+        const double k = weighted ? w[i] : 1.0, d = (y[i] - ref) * k;
+        const double close = i < n - 1 ? 0 : t->alpha;
+        hull_push(&low, d + close, k, i);
+        hull_push(&upp, -d + close, k, i);
+        taut_touch(t, &low, &upp, -1, weighted);
+        taut_touch(t, &upp, &low, 1, weighted);
+        if (i - start >= quota && 4 * (i - t->p) < t->p - start && i < n - 1)
+            break;
+    }
+    t->visits += i - start;
+    if (i < n)
+        return 0;
+    taut_emit(t, n - 1, taut_value(t, n - 1, 0, weighted), 0);
+    return 1;
+}
+
+/* ---- the two together ---- */
+
+SCAN_INLINE int taut_run(taut *t, const int weighted)
+{
+    segment *store = NULL;
+    ptrdiff_t quota = t->n / 8;
+    while (!taut_scan(t, weighted)) {
+        if (store == NULL)
+            store = (segment *)malloc(2 * (size_t)(t->n - t->p) * sizeof(segment));
+        if (store == NULL)
+            return -1;
+        if (taut_funnel(t, store, quota, weighted))
+            break;
+        quota *= 2;
+    }
+    free(store);
+    return 0;
+}
+
+/* Write the solution to u. Returns 0, or -1 if memory ran out. `visits` receives
+   the number of samples read, at most a fixed multiple of n. */
+static int taut_solve(const double *y, const double *w, ptrdiff_t n, double alpha,
+                      double *u, ptrdiff_t *visits)
+{
+    taut t = {y, w, u, n, 0, 0, 0, alpha, y[0], 0};
+    const int status = w ? taut_run(&t, 1) : taut_run(&t, 0);
+    *visits = t.visits;
+    return status;
+}
+
+#endif

@@ -1,0 +1,329 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Kernels of the offline one-dimensional fused lasso.
+
+minimise 1/2 sum_i w_i (y_i - u_i)^2 + alpha sum_i |u_{i+1} - u_i|
+
+All take finite float64 data without copies; w is None for unit weights and
+positive otherwise. Boundary i lies between the samples i and i + 1.
+
+As alpha grows, groups of equal u only merge, and the sign of u_{i+1} - u_i never
+changes before boundary i vanishes: it is the sign of y_{i+1} - y_i. So the alphas
+at which the boundaries vanish are the whole path.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free, malloc
+
+
+cdef extern from "_scan.h" nogil:
+    int taut_solve(const double *y, const double *w, Py_ssize_t n, double alpha,
+                   double *u, Py_ssize_t *visits)
+
+
+cdef const double *pointer(const double[::1] w) noexcept:
+    """The first weight, or NULL for unit weights."""
+    if w is None:
+        return NULL
+    return &w[0]
+
+
+def solve(const double[::1] y, const double[::1] w, double alpha, double[::1] out):
+    """Write the solution at `alpha` > 0 to `out`; return the number of visits.
+
+    A visit is one sample read; there are O(n) whatever the data. `out` must not
+    share memory with `y` or `w`.
+    """
+    cdef Py_ssize_t n = y.shape[0], visits = 0
+    cdef const double *weight = pointer(w)
+    cdef int status
+    with nogil:
+        status = taut_solve(&y[0], weight, n, alpha, &out[0], &visits)
+    if status:
+        raise MemoryError
+    return visits
+
+
+# ---- the whole path ----
+
+# A maximum falls and a minimum rises at speed 1/k, k half the weight of the group
+# (the whole weight for the two end groups); all other groups stand still. At alpha
+# = l the group was at height v. While it stays an extremum it cannot be at height
+# h before l + k |v - h|, for absorbing others only makes k larger. A group that is
+# past h already has reached it before l: the signed distance counts.
+cdef struct Group:
+    double v, l, k
+    int p, n                # neighbouring groups, 0 for none
+    int a, b                # neighbouring extrema, 0 for none; valid for extrema
+    int s                   # first sample
+    int g                   # 1 maximum, -1 minimum, 0 standing
+
+
+cdef inline double reach(const Group *x, double sg, double h) noexcept nogil:
+    """When x, a minimum once heights are multiplied by sg, would be at height h."""
+    return x.l + x.k * (h - sg * x.v)
+
+
+cdef int groups(const double *y, const double *w, Py_ssize_t n, Group *node,
+                double *vanish, double *drop) noexcept nogil:
+    """Fill node[1..m] with the groups at alpha = 0, one per run of equal y.
+
+    node[0] stands for "none" and is never reached. Heights are relative to the
+    smallest (or largest) y when all have one sign, so that large offsets cost no
+    digits.
+    """
+    cdef double low = y[0], high = y[0], origin
+    cdef Py_ssize_t i
+    cdef int m = 0, j, last = 0, left, right
+    for i in range(n):
+        low = min(low, y[i])
+        high = max(high, y[i])
+    origin = low if low > 0 else (high if high < 0 else 0)
+    node[0].v = node[0].k = 0
+    node[0].l = INFINITY
+    node[0].g = 0
+    node[0].n = 1
+    for i in range(n):
+        if i and y[i] == y[i - 1]:
+            vanish[i - 1] = drop[i - 1] = 0
+        else:
+            m += 1
+            node[m].v = y[i] - origin
+            node[m].l = node[m].k = 0
+            node[m].p, node[m].n, node[m].s = m - 1, m + 1, <int>i
+        node[m].k += w[i] if w != NULL else 1
+    node[m].n = 0
+    for j in range(1, m + 1):
+        left = 0 if j == 1 else (1 if node[j].v > node[j - 1].v else -1)
+        right = 0 if j == m else (1 if node[j].v > node[j + 1].v else -1)
+        node[j].g = (left + right) / 2 if left and right else left + right
+        if left and right:
+            node[j].k /= 2
+        if node[j].g:
+            node[j].a = last
+            node[last].b = j
+            last = j
+    node[last].b = 0
+    return m
+
+
+cdef void absorb(Group *node, int X, int S, double t, double *vanish,
+                 double *drop) noexcept nogil:
+    """The extremum X takes in its standing neighbour S at time t."""
+    cdef Group *x = &node[X]
+    cdef bint end = x.p == 0 or x.n == 0
+    cdef double gain = 2 * node[S].k if end else node[S].k
+    cdef Py_ssize_t i
+    if x.p == S:
+        i = x.s - 1
+        x.s, x.p = node[S].s, node[S].p
+        node[x.p].n = X
+    else:
+        i = node[S].s - 1
+        x.n = node[S].n
+        node[x.n].p = X
+    vanish[i] = t
+    drop[i] = (1 if end else 2) * gain / (x.k * (x.k + gain))
+    x.v, x.l = node[S].v, t
+    x.k += gain
+
+
+cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
+               double *drop, int *remaining) noexcept nogil:
+    """X and the adjacent extremum Y meet at height h and time t; X is the union.
+
+    Returns the extremum to look at next: the leftmost whose neighbours changed.
+    """
+    cdef Group *x = &node[X]
+    cdef Group *y = &node[Y]
+    cdef Group *left = y if x.p == Y else x
+    cdef Group *right = x if x.p == Y else y
+    cdef int a = left.a, b = right.b, side, S
+    cdef bint ends = left.p == 0, ende = right.n == 0
+    cdef double first = left.k, second = right.k
+    cdef Py_ssize_t i = right.s - 1
+    vanish[i] = t
+    x.v, x.l = h, t
+    if ends and ende:
+        drop[i] = 1 / first + 1 / second
+    elif ends or ende:
+        if ende:
+            first, second = second, first       # first: the end, second: interior
+        x.g = right.g if ends else left.g
+        x.k = first + 2 * second
+        drop[i] = 2 / second + 2 * second / (first * x.k)
+    else:
+        x.g = 0
+        x.k = first + second
+        drop[i] = 2 * x.k / (first * second)
+    x.s, x.p, x.n = left.s, left.p, right.n
+    x.a, x.b = a, b
+    node[x.p].n = X
+    node[x.n].p = X
+    remaining[0] -= 1
+    if x.g:
+        node[a].b = X
+        node[b].a = X
+        return a if a else X
+    node[a].b = b
+    node[b].a = a
+    for side in range(2):                       # equal standing neighbours are tied
+        S = x.n if side else x.p
+        if S and node[S].g == 0 and node[S].v == h:
+            i = (node[S].s if side else x.s) - 1
+            vanish[i], drop[i] = t, 0
+            if side:
+                x.n = node[S].n
+                node[x.n].p = X
+            else:
+                x.s, x.p = node[S].s, node[S].p
+                node[x.p].n = X
+            x.k += node[S].k
+            remaining[0] -= 1
+    return a if a else b
+
+
+cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *node,
+                        double *vanish, double *drop) noexcept nogil:
+    """Merge groups until one is left; return the number of checks.
+
+    Events are executed out of global order, each group with its own clock. An event
+    of X at height h and time t is final once no adjacent extremum can be at h before
+    t (reach is a lower bound). The earliest event of all always passes. A failed
+    check can only come out differently after an adjacent extremum moved on, so the
+    cursor goes one extremum back after progress and forward otherwise, and the
+    number of checks is O(n). `slack` admits rounding; it grows if near-ties block
+    every event.
+    """
+    cdef int remaining = groups(y, w, n, node, vanish, drop)
+    cdef int X = 1, A, B, P, Q, S, Y, O, Z, N
+    cdef bint progress = False
+    cdef double slack = 8e-16, tol = 0, largest = 0, sg, v, h, q, t, meet
+    cdef Group *x
+    cdef Py_ssize_t i, checks = 0
+    for i in range(1, remaining + 1):
+        largest = max(largest, fabs(node[i].v))
+    while remaining > 1:
+        checks += 1
+        x = &node[X]
+        A, B, P, Q, sg = x.a, x.b, x.p, x.n, x.g
+        v = sg * x.v                            # sg turns minima into maxima
+        h = -INFINITY                           # the nearest standing neighbour
+        S = Y = 0
+        if P != A:
+            S, h = P, sg * node[P].v
+        if Q != B and sg * node[Q].v > h:
+            S, h = Q, sg * node[Q].v
+        if S:
+            t = x.l + x.k * (v - h)
+            if min(reach(&node[A], sg, h), reach(&node[B], sg, h)) >= t * (1 - slack):
+                absorb(node, X, S, t, vanish, drop)
+                remaining -= 1
+                progress = True
+                continue
+        # X meets an adjacent extremum Y; Z, N: the extremum and the group behind Y,
+        # O: the extremum on the other side of X
+        meet = -INFINITY
+        if A and P == A:
+            Y, O, Z, N = A, B, node[A].a, node[A].p
+            meet = ((x.l - node[A].l + x.k * v + node[A].k * sg * node[A].v)
+                    / (x.k + node[A].k))
+        if B and Q == B:
+            q = ((x.l - node[B].l + x.k * v + node[B].k * sg * node[B].v)
+                 / (x.k + node[B].k))
+            if q > meet:
+                Y, O, Z, N, meet = B, A, node[B].b, node[B].n, q
+        if Y and meet >= h - tol:
+            meet = max(max(min(meet, v), sg * node[Y].v), h)
+            q = sg * node[N].v if N != Z else INFINITY
+            if q >= meet - tol:
+                meet = min(meet, q)
+                t = max(x.l + x.k * (v - meet), node[Y].l)
+                if min(reach(&node[O], sg, meet),
+                       reach(&node[Z], -sg, -meet)) >= t * (1 - slack):
+                    X = unite(node, X, Y, sg * meet, t, vanish, drop, &remaining)
+                    progress = False
+                    continue
+        X = A if progress and A else B
+        progress = False
+        if X == 0:
+            slack *= 16
+            tol = slack * largest
+            X = node[0].n                       # the first group, always an extremum
+    return checks
+
+
+def erode(const double[::1] y, const double[::1] w, double[::1] vanish,
+          double[::1] drop):
+    """Write the whole path to `vanish` and `drop`, each with n - 1 entries.
+
+    vanish[i] is the alpha from which on u_i = u_{i+1}; drop[i] is the amount by
+    which |d TV / d alpha| falls there, so that
+    TV(alpha) = sum of drop (vanish - alpha) over vanish > alpha.
+    Ties of the data give zeros. Returns the number of checks, O(n).
+    """
+    cdef Py_ssize_t n = y.shape[0], checks
+    cdef const double *weight = pointer(w)
+    cdef Group *node
+    if n < 2:
+        return 0
+    if n >= 2147483647:
+        raise ValueError(f"The path is limited to 2147483646 samples, got {n}.")
+    node = <Group *>malloc((n + 1) * sizeof(Group))
+    if node == NULL:
+        raise MemoryError
+    with nogil:
+        checks = erosion(&y[0], weight, n, node, &vanish[0], &drop[0])
+    free(node)
+    return checks
+
+
+def form(const double[::1] y, const double[::1] w, const double[::1] vanish,
+         double level, double alpha, double[::1] out):
+    """Write to `out` the pieces that end where vanish > level, moved by `alpha`.
+
+    A piece has the mean of its data plus alpha (s_right - s_left) / weight, s the
+    signs of the steps at its ends. level = alpha gives the solution at alpha,
+    alpha = 0 the means of its pieces.
+    """
+    cdef Py_ssize_t n = y.shape[0], i, j, start = 0
+    cdef const double *weight = pointer(w)
+    cdef double ref = y[0], total = 0, mass = 0, k, left = 0, right, value
+    with nogil:
+        for i in range(n):
+            k = weight[i] if weight != NULL else 1
+            total += k * (y[i] - ref)
+            mass += k
+            if i == n - 1 or vanish[i] > level:
+                right = 0 if i == n - 1 else (1 if y[i + 1] > y[i] else -1)
+                value = ref + (total + alpha * (right - left)) / mass
+                for j in range(start, i + 1):
+                    out[j] = value
+                if i < n - 1:
+                    start, ref, total, mass, left = i + 1, y[i + 1], 0, 0, right
+
+
+def multiplier(double[::1] vanish, double[::1] drop, double budget):
+    """The alpha >= 0 at which sum of drop (vanish - alpha)+ equals `budget`.
+
+    Newton's method from the left: the sum is convex, so no step overshoots, and
+    events left behind are thrown away (`vanish` and `drop` are overwritten). The
+    last step is exact because nothing was left behind.
+    """
+    cdef Py_ssize_t m = vanish.shape[0], kept, j
+    cdef double alpha = 0, tv, slope
+    with nogil:
+        while True:
+            tv = slope = 0
+            kept = 0
+            for j in range(m):
+                vanish[kept] = vanish[j]
+                drop[kept] = drop[j]
+                if vanish[j] > alpha:
+                    tv += drop[j] * (vanish[j] - alpha)
+                    slope += drop[j]
+                    kept += 1
+            if tv <= budget or (kept == m and alpha > 0):
+                break
+            m = kept
+            alpha += (tv - budget) / slope
+    return alpha

@@ -1,0 +1,254 @@
+"""The offline kernels agree with each other and with exact rational arithmetic."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sktvdenoise._fused import erode, form, multiplier, solve
+
+
+def families(n, seed):
+    """Signals of every character: noise, plateaus, ties, smooth and steep ones."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n, dtype=float)
+    level = np.repeat(rng.normal(scale=5, size=5), -(-n // 5))[:n]
+    return {
+        "noise": rng.normal(size=n),
+        "plateaus": level + rng.normal(size=n),
+        "constant": np.full(n, 0.1),
+        "ramp": t,
+        "noisy ramp": 0.01 * t + rng.normal(size=n),
+        "walk": np.cumsum(rng.normal(size=n)),
+        "saw": t % 17,
+        "long saw": t % (n // 3 + 1),
+        "zigzag": (-1.0) ** t + 1e-3 * t,
+        "sine": np.sin(20 * t / n),
+        "integers": rng.integers(0, 4, n).astype(float),
+        "heavy": np.exp(3 * rng.normal(size=n)),
+    }
+
+
+def weightings(n, seed):
+    rng = np.random.default_rng(seed)
+    return {
+        "unit": None,
+        "uniform": rng.uniform(0.1, 3, n),
+        "integer": rng.integers(1, 4, n).astype(float),
+    }
+
+
+SIGNALS = [
+    pytest.param(y, w, id=f"{kind}-{weighting}-{n}")
+    for n in (2, 3, 7, 40, 900)
+    for kind, y in families(n, n).items()
+    for weighting, w in weightings(n, n).items()
+]
+
+
+def ones(y, w):
+    return np.ones_like(y) if w is None else w
+
+
+def largest_alpha(y, w):
+    """From this alpha on the solution is constant."""
+    w = ones(y, w)
+    return np.abs(np.cumsum(w * (y - np.average(y, weights=w)))[:-1]).max()
+
+
+def solved(y, w, alpha):
+    u = np.empty_like(y)
+    solve(y, w, alpha, u)
+    return u
+
+
+def path(y, w):
+    vanish, drop = np.full((2, len(y) - 1), np.nan)
+    erode(y, w, vanish, drop)
+    return vanish, drop
+
+
+def relative_gap(y, w, u, alpha):
+    """Objective minus the dual value at z = cumsum(w (u - y)), over the objective."""
+    w, step = ones(y, w), np.diff(u)
+    z = np.cumsum(w * (u - y))
+    primal = 0.5 * np.sum(w * (y - u) ** 2) + alpha * np.abs(step).sum()
+    scale = min(1.0, alpha / np.abs(z[:-1]).max(initial=0) if z[:-1].any() else 1.0)
+    z = scale * (z - z[-1] * np.cumsum(w) / w.sum())
+    dz = np.diff(z, prepend=0)
+    dual = -np.sum(dz**2 / w) / 2 - np.sum(dz * y)
+    return (primal - dual) / primal if primal else 0.0
+
+
+FRACTIONS = (1e-3, 1e-2, 0.1, 0.3, 0.6, 0.95)
+
+
+@pytest.mark.parametrize("y, w", SIGNALS)
+def test_solution_is_certified_and_equals_the_path(y, w):
+    vanish, drop = path(y, w)
+    scale = np.ptp(y) or 1.0
+    for fraction in FRACTIONS:
+        alpha = fraction * (largest_alpha(y, w) or 1.0)
+        u = solved(y, w, alpha)
+        assert abs(relative_gap(y, w, u, alpha)) < 1e-9
+        v = np.empty_like(y)
+        form(y, w, vanish, alpha, alpha, v)
+        assert np.max(np.abs(u - v)) <= 1e-11 * scale
+        tv = np.sum((drop * (vanish - alpha))[vanish > alpha])
+        assert abs(tv - np.abs(np.diff(u)).sum()) <= 1e-11 * np.abs(np.diff(y)).sum()
+
+
+@pytest.mark.parametrize("y, w", SIGNALS)
+def test_steps_follow_the_steps_of_the_data(y, w):
+    for fraction in FRACTIONS:
+        step = np.diff(solved(y, w, fraction * (largest_alpha(y, w) or 1.0)))
+        moved = step != 0
+        np.testing.assert_array_equal(np.sign(step)[moved], np.sign(np.diff(y))[moved])
+
+
+@pytest.mark.parametrize("y, w", SIGNALS)
+def test_path_starts_at_the_data_and_ends_at_the_mean(y, w):
+    vanish, drop = path(y, w)
+    assert np.all(vanish >= 0) and np.all(drop >= 0)
+    size = np.sum(ones(y, w)) * np.ptp(y)
+    assert abs(vanish.max() - largest_alpha(y, w)) <= 1e-12 * (
+        size + np.sum(ones(y, w))
+    )
+    tv = np.abs(np.diff(y)).sum()
+    assert abs(np.sum(drop * vanish) - tv) <= 1e-11 * tv
+    np.testing.assert_array_equal(vanish[np.diff(y) == 0], 0)
+
+
+def exact_path(y, w):
+    """Vanishing alphas and slopes of TV by simulating all groups in rationals."""
+    y, w = [Fraction(v) for v in y], [Fraction(v) for v in w]
+    vanish = [Fraction(0)] * (len(y) - 1)
+    groups = [[v, k, i] for i, (v, k) in enumerate(zip(y, w))]  # value, weight, last
+    alpha, slopes = Fraction(0), []
+    while True:
+        merged = groups[:1]
+        for value, weight, last in groups[1:]:
+            if value == merged[-1][0]:
+                vanish[merged[-1][2]] = alpha
+                merged[-1][1:] = [merged[-1][1] + weight, last]
+            else:
+                merged.append([value, weight, last])
+        groups = merged
+        if len(groups) == 1:
+            return vanish, slopes
+        sign = [1 if b[0] > a[0] else -1 for a, b in pairwise(groups)]
+        turn = [b - a for a, b in zip([0, *sign], [*sign, 0])]
+        speed = [t / g[1] for t, g in zip(turn, groups)]
+        slopes.append((alpha, sum(t * s for t, s in zip(turn, speed))))
+        until = [
+            (b[0] - a[0]) / (p - q)
+            for a, b, p, q in zip(groups, groups[1:], speed, speed[1:])
+            if p != q and (b[0] - a[0]) / (p - q) > 0
+        ]
+        alpha += min(until)
+        for group, s in zip(groups, speed):
+            group[0] += min(until) * s
+
+
+def rational_signals():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n = int(rng.integers(2, 16))
+        t = np.arange(n)
+        kind = rng.integers(5)
+        y = [
+            rng.integers(0, 4, n),
+            np.cumsum(rng.integers(-1, 2, n)),
+            t % int(rng.integers(2, 6)),
+            np.repeat(rng.integers(-3, 4, n), 3)[:n],
+            t * (1 + (t > n // 2)),
+        ][kind]
+        w = rng.integers(1, 4, n) if rng.integers(2) else np.ones(n)
+        yield y.astype(float), w.astype(float)
+
+
+def test_path_equals_exact_rational_arithmetic():
+    for y, w in rational_signals():
+        exact, slopes = exact_path(y, w)
+        top = max(exact)
+        for weights in [w, None] if np.all(w == 1) else [w]:
+            vanish, drop = path(y, weights)
+            for found, true in zip(vanish, exact):
+                assert abs(Fraction(found) - true) <= 1e-14 * top
+            ends = [alpha for alpha, _ in slopes[1:]] + [top]
+            for (start, slope), end in zip(slopes, ends):
+                middle = float((start + end) / 2)
+                later = vanish > middle
+                assert np.sum(later) == sum(a > middle for a in exact)
+                assert abs(drop[later].sum() - float(slope)) <= 1e-12 * float(slope)
+
+
+def test_path_is_complete_for_tied_walks():
+    """Near-ties in rounding must not stop the erosion."""
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        y = np.cumsum(rng.integers(-2, 3, 60)) / 7
+        w = rng.integers(1, 5, 60) / 3
+        vanish, _ = path(y, w)
+        assert abs(vanish.max() - largest_alpha(y, w)) <= 1e-12 * vanish.max() + 1e-14
+
+
+@pytest.mark.parametrize("budget", [1e-9, 0.01, 0.5, 1.0])
+def test_multiplier_is_the_root(budget):
+    y = families(500, 3)["walk"]
+    vanish, drop = path(y, None)
+    budget *= np.abs(np.diff(y)).sum()
+    alpha = multiplier(vanish.copy(), drop.copy(), budget)
+    tv = np.sum((drop * (vanish - alpha))[vanish > alpha])
+    assert abs(tv - budget) <= 1e-9 * budget + 1e-12
+    assert 0 <= alpha <= vanish.max()
+
+
+def test_integer_weights_are_repetitions():
+    rng = np.random.default_rng(2)
+    y, w = rng.normal(size=60), rng.integers(1, 5, 60)
+    for alpha in (0.1, 1.0, 7.0):
+        repeated = solved(np.repeat(y, w), None, alpha)
+        expected = np.repeat(solved(y, w.astype(float), alpha), w)
+        assert np.max(np.abs(repeated - expected)) < 1e-13
+
+
+@pytest.mark.parametrize("weighting", ["unit", "uniform"])
+def test_work_is_linear(weighting):
+    """Visits and checks per sample are bounded, ramps and long look-aheads included."""
+    for n in (1000, 20_000):
+        w = weightings(n, 0)[weighting]
+        for y in families(n, 5).values():
+            top = largest_alpha(y, w) or 1.0
+            u, (vanish, drop) = np.empty(n), np.empty((2, n - 1))
+            for fraction in (1e-6, 1e-4, 1e-2, 0.3):
+                assert solve(y, w, fraction * top, u) <= 6 * n + 5000
+            assert erode(y, w, vanish, drop) <= 3 * n
+
+
+def test_fallback_is_certified():
+    """Long look-aheads over short pieces: the funnel takes over and hands back."""
+    rng = np.random.default_rng(4)
+    t = np.arange(30_000.0)
+    ramp_then_noise = np.where(t < 8000, t, 8000 + 3 * rng.normal(size=t.size))
+    for y in (t, (t / 100) ** 2, np.tile(ramp_then_noise, 2), 100 * np.sin(t / 300)):
+        for w in (None, rng.uniform(0.1, 3, y.size)):
+            for fraction in (1e-4, 1e-2, 1e-1):
+                alpha = fraction * largest_alpha(y, w)
+                u = np.empty_like(y)
+                solve(y, w, alpha, u)
+                assert abs(relative_gap(y, w, u, alpha)) < 1e-9
+
+
+@pytest.mark.parametrize("alpha", [1e3, 1e18, 1e300, np.inf])
+def test_large_alpha_is_the_mean_to_rounding(alpha):
+    y = families(50, 6)["noise"]
+    assert np.max(np.abs(solved(y, None, alpha) - y.mean())) < 1e-15
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-8, 1e8, 1e150])
+def test_scale(scale):
+    y = families(300, 7)["plateaus"]
+    expected = scale * solved(y, None, 2.0)
+    error = np.abs(solved(scale * y, None, scale * 2.0) - expected)
+    assert np.max(error) <= 1e-12 * scale * np.ptp(y)
