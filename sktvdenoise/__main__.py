@@ -99,8 +99,7 @@ def main(argv=None):
     except InputError as error:
         return _fail(error)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _fail(where + reason(error))
+        return _fail(f"cannot write the output: {reason(error)}")
     return 0
 
 
@@ -113,6 +112,8 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="sktvdenoise",
         description="Online total-variation denoising with optimal dynamic regret.",
+        epilog="Exit status: 0 for success, 2 for wrong options or input, 130 after "
+        "Ctrl-C, 141 if the reader of the output went away.",
     )
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {__version__}"
@@ -123,6 +124,7 @@ def _parser():
     def command(name, run, summary, description):
         added = commands.add_parser(
             name,
+            usage=None if name == "demo" else f"sktvdenoise {name} FILE [options]",
             help=summary,
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -463,7 +465,8 @@ def _positions(cells):
         except ValueError:
             return None
         positions = np.array(times, dtype="datetime64[us]")
-    return positions if (positions[1:] >= positions[:-1]).all() else None
+    ascending = np.isfinite(positions).all() and (positions[1:] >= positions[:-1]).all()
+    return positions if ascending else None
 
 
 def _regret_table(y, columns, budgets):
@@ -482,8 +485,8 @@ def _regret_table(y, columns, budgets):
 
 
 def _figure(x):
-    """A number as it is read best: six digits, or all before the point."""
-    return f"{x:,.0f}" if 1e4 <= abs(x) < 1e15 else f"{x:.6g}"
+    """A number with six digits, or with all before the point."""
+    return f"{x:,.0f}" if 1e6 <= abs(x) < 1e15 else f"{x:,.6g}"
 
 
 def _sum_of_squares(errors):

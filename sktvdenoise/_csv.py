@@ -25,7 +25,8 @@ class NumberColumns:
 
     The first line that is not blank decides: its cells are separated by tabs, if
     it has any, else by semicolons, else by commas; it is a header if none of them
-    is a number, or one of them is a column asked for. Blank lines are passed over.
+    is a number, or one of them is the name of a column asked for. Blank lines are
+    passed over.
 
     Parameters
     ----------
@@ -64,15 +65,15 @@ class NumberColumns:
         self.delimiter = next((d for d in "\t;" if d in first), ",")
         # The reader counts the lines it is given: none of the blank ones before.
         self._skipped = self._lines.count - 1
-        self._reader = csv.reader(chain([first], self._lines), delimiter=self.delimiter)
+        self._reader = csv.reader(
+            chain([first], self._lines), delimiter=self.delimiter, strict=True
+        )
         cells = next(self._rows())
         self.width = len(cells)
         if header is None:
-            header = not any(_is_data(cell) for cell in cells) or any(
-                column in cells and not column.isdecimal()
-                for column in columns
-                if column is not None
-            )
+            asked = {column for column in columns if not self._is_index(column)}
+            numbers = any(_is_number(c) or _is_missing(c) for c in cells if c.strip())
+            header = not numbers or not asked.isdisjoint(cells)
         self.header = [cell.strip() for cell in cells] if header else None
         self._first_row = None if header else cells
         self.indices = [
@@ -141,7 +142,7 @@ class NumberColumns:
         try:
             number = float(cell)
         except ValueError:
-            if cell.strip().casefold() not in _MISSING:
+            if not _is_missing(cell):
                 raise self._cell_error(cell, index, "is not a number") from None
             number = np.nan
         # False for NaN and infinity as well. Python reads 1_000 as a number.
@@ -168,13 +169,17 @@ class NumberColumns:
             )
         if column in names:
             return names.index(column)
-        if column.isdecimal() and int(column) < self.width:
+        if self._is_index(column):
             return int(column)
         if self.header is None:
             there = f"no header, and columns 0 to {self.width - 1}"
         else:
             there = "columns " + ", ".join(names)
         raise InputError(f"{self._name} has no column {column!r}: it has {there}")
+
+    def _is_index(self, column):
+        decimal = column is not None and column.isdecimal()
+        return decimal and int(column) < self.width
 
     def _choose(self, row):
         """Settle the columns given as None by the first row."""
@@ -224,7 +229,7 @@ class _Lines:
         while not self._read:
             self._fill()
         self.count += 1
-        return self._read.pop()
+        return self._read.pop() + "\n"
 
     def _fill(self):
         try:
@@ -311,9 +316,11 @@ def open_output(path, *, binary=False):
             if os.path.exists(target):
                 shutil.copymode(target, written)
             os.replace(written, target)
-    except BaseException:
+    except BaseException as error:
         if regular:
             os.unlink(written)
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise InputError(f"cannot write {path}: {reason(error)}") from None
         raise
 
 
@@ -334,5 +341,5 @@ def _is_number(cell):
     return True
 
 
-def _is_data(cell):
-    return _is_number(cell) or cell.strip().casefold() in _MISSING - {""}
+def _is_missing(cell):
+    return cell.strip().casefold() in _MISSING
