@@ -73,14 +73,14 @@ class DenoisingDisplay:
 
     Examples
     --------
-    >>> import matplotlib.pyplot as plt
     >>> from sktvdenoise import OnlineTVDenoiser
     >>> from sktvdenoise.datasets import load_nile
     >>> from sktvdenoise.plotting import DenoisingDisplay
     >>> X, y = load_nile(return_X_y=True)
     >>> model = OnlineTVDenoiser()
     >>> display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=250)
-    >>> plt.show()
+    >>> display.oracle_name
+    'oracle with TV ≤ 250'
     """
 
     def __init__(

@@ -352,6 +352,15 @@ def test_bad_options(run, capsys, argv):
     assert out == "" and "error: " in err
 
 
+def test_interruption_leaves_nothing(run, tmp_path, monkeypatch):
+    def interrupted(self, X, y):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OnlineTVDenoiser, "partial_fit_predict", interrupted)
+    assert run("denoise", "nile", "--output", "a.csv") == (130, "", "")
+    assert not list(tmp_path.iterdir())
+
+
 # Pictures
 
 
