@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sktvdenoise import OnlineTVDenoiser
 from sktvdenoise.datasets import load_nile, make_signal
 from sktvdenoise.metrics import tv_oracle
+from sktvdenoise.offline import FusedLasso
 from sktvdenoise.plotting import DenoisingDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -208,3 +209,17 @@ def test_missing_matplotlib_is_named(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="requires matplotlib"):
         DenoisingDisplay.from_predictions(rows[1], rows[1])
+
+
+def test_fused_lasso_is_drawn_as_steps_with_its_breakpoints(rows):
+    X, y = rows
+    model = FusedLasso(alpha=10.0).fit(X, y)
+    display = DenoisingDisplay.from_estimator(model, X, y)
+    np.testing.assert_array_equal(xy(display.estimate_)[1], model.values_)
+    assert display.estimate_.get_drawstyle() == "steps-post"
+    assert 0 < len(model.breakpoints_) < 10
+    np.testing.assert_array_equal(display.breakpoints, model.breakpoints_)
+    # The oracle's budget, if given, has the say.
+    display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=0)
+    assert display.breakpoints_ is None
+    np.testing.assert_allclose(display.oracle, y.mean())
