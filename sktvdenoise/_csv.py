@@ -68,7 +68,9 @@ class NumberColumns:
         self._reader = csv.reader(
             chain([first], self._lines), delimiter=self.delimiter, strict=True
         )
-        cells = next(self._rows())
+        cells = next(self._rows(), None)
+        if cells is None:
+            raise InputError(f"{name} is empty")
         self.width = len(cells)
         if header is None:
             asked = {column for column in columns if not self._is_index(column)}

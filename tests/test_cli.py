@@ -273,6 +273,7 @@ def test_filter_into_a_file_is_all_or_nothing(run, tmp_path):
     [
         ("", [], "is empty"),
         ("\n \n", [], "is empty"),
+        ('""\n', [], "is empty"),
         ("t,v\n", [], "no rows"),
         ("t,v\n1,2\n3,x\n", [], "line 3: 'x' in column 'v' is not a number"),
         ("\n1\n\n2\nabc\n", [], "line 5: 'abc' is not a number"),
