@@ -20,6 +20,8 @@ MODULES = [
 
 @pytest.mark.parametrize("name", ["sktvdenoise", *MODULES])
 def test_docstring_examples_run(name):
+    if name.endswith(".plotting"):
+        pytest.importorskip("matplotlib").use("Agg")
     failures, _ = doctest.testmod(importlib.import_module(name))
     assert failures == 0
 

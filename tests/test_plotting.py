@@ -1,0 +1,225 @@
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+
+from sktvdenoise import OnlineTVDenoiser
+from sktvdenoise.datasets import load_nile, make_signal
+from sktvdenoise.metrics import tv_oracle
+from sktvdenoise.offline import FusedLasso
+from sktvdenoise.plotting import DenoisingDisplay
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def pyplot():
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+class TwoMeans(RegressorMixin, BaseEstimator):
+    """The means of the first and of the second half of the rows."""
+
+    def fit(self, X, y):
+        self.positions_ = np.sort(np.ravel(X))
+        self.breakpoints_ = np.array([len(y) // 2])
+        self.means_ = [half.mean() for half in np.array_split(y, self.breakpoints_)]
+        return self
+
+    def predict(self, X):
+        jump = self.positions_[self.breakpoints_[0]]
+        return np.where(np.ravel(X) < jump, *self.means_)
+
+
+@pytest.fixture
+def rows():
+    y, _ = make_signal("step", 60, std=5.0, random_state=0)
+    return 10.0 * np.arange(60), y
+
+
+def xy(line):
+    return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
+
+
+def test_stream_is_drawn_as_predicted_before_each_label(rows):
+    X, y = rows
+    display = DenoisingDisplay.from_estimator(OnlineTVDenoiser(), X, y)
+    expected = OnlineTVDenoiser().partial_fit_predict(X, y)
+    x, estimate = xy(display.estimate_)
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(estimate[1:], expected[1:])
+    assert np.isnan(estimate[0])
+    np.testing.assert_array_equal(xy(display.observations_), rows)
+    assert display.oracle_ is None and display.breakpoints_ is None
+
+
+def test_given_estimator_is_not_changed(rows):
+    X, y = rows
+    for estimator in (OnlineTVDenoiser(), OnlineTVDenoiser().fit(X, y)):
+        before = pickle.dumps(estimator)
+        DenoisingDisplay.from_estimator(estimator, X, -y)
+        assert pickle.dumps(estimator) == before
+
+
+def test_oracle_and_its_jumps_are_drawn(rows):
+    X, y = rows
+    display = DenoisingDisplay.from_estimator(OnlineTVDenoiser(), X, y, tv_budget=8)
+    comparator = tv_oracle(y, 8).comparator
+    np.testing.assert_array_equal(xy(display.oracle_)[1], comparator)
+    assert display.oracle_.get_drawstyle() == "steps-post"
+    assert "8" in display.oracle_.get_label()
+
+    # A jump before row i is a line through position i, from bottom to top.
+    x, height = (values.reshape(-1, 3) for values in xy(display.breakpoints_))
+    np.testing.assert_array_equal(x[:, 0], X[1:][np.diff(comparator) != 0])
+    assert (x == x[:, :1]).all()
+    np.testing.assert_array_equal(height[:, :2], [[0.0, 1.0]] * len(height))
+    # Those heights are fractions of the axes, and leave the data's limits alone.
+    shifted = DenoisingDisplay.from_predictions(y + 1000, y + 1000, tv_budget=8)
+    assert shifted.ax_.get_ylim()[0] > 900
+
+
+def test_fitted_curve_with_the_estimators_breakpoints(rows):
+    X, y = rows
+    model = TwoMeans()
+    with pytest.raises(NotFittedError):
+        DenoisingDisplay.from_estimator(model, X, y)
+    model.fit(X, y)
+    display = DenoisingDisplay.from_estimator(model, X, y)
+    np.testing.assert_array_equal(xy(display.estimate_)[1], model.predict(X))
+    assert display.estimate_.get_drawstyle() == "steps-post"
+    np.testing.assert_array_equal(display.breakpoints, [30])
+    # Other rows than those of fit: the jump stays at its position.
+    display = DenoisingDisplay.from_estimator(model, X[20:], y[20:])
+    np.testing.assert_array_equal(display.breakpoints, [10])
+    display = DenoisingDisplay.from_estimator(model, X[40:], y[40:])
+    assert display.breakpoints_ is None
+
+
+def test_rows_in_any_order_give_the_same_picture(rows):
+    X, y = rows
+    order = np.random.default_rng(0).permutation(len(y))
+    y_pred = np.sin(X)
+    pictures = [
+        DenoisingDisplay.from_estimator(OnlineTVDenoiser(), X[rows], y[rows])
+        for rows in (slice(None), order)
+    ] + [
+        DenoisingDisplay.from_predictions(y[rows], y_pred[rows], X=X[rows][:, None])
+        for rows in (slice(None), order)
+    ]
+    for a, b in (pictures[:2], pictures[2:]):
+        np.testing.assert_array_equal(xy(a.estimate_), xy(b.estimate_))
+        np.testing.assert_array_equal(xy(a.observations_), xy(b.observations_))
+    np.testing.assert_array_equal(xy(pictures[3].estimate_)[1], y_pred)
+
+
+def test_oracle_is_held_over_missing_labels(rows):
+    X, y = rows
+    y = y.copy()
+    y[[0, 1, 20, 21, 59]] = np.nan
+    seen = np.isfinite(y)
+    model = OnlineTVDenoiser(missing="skip")
+    display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=8)
+    comparator = tv_oracle(y[seen], 8).comparator
+    np.testing.assert_array_equal(display.oracle[seen], comparator)
+    np.testing.assert_array_equal(
+        display.oracle[[0, 1, 20, 21, 59]], display.oracle[[2, 2, 19, 19, 58]]
+    )
+
+
+def test_dates_as_positions(rows, pyplot):
+    y = rows[1]
+    days = np.datetime64("2020-01-01") + np.arange(60)
+    display = DenoisingDisplay.from_predictions(y, y, X=days, tv_budget=8)
+    display.figure_.canvas.draw()
+    np.testing.assert_array_equal(display.positions, days)
+    assert "2020" in display.ax_.xaxis.get_major_formatter().get_offset()
+
+
+def test_names_of_axes_and_legend(rows):
+    pandas = pytest.importorskip("pandas")
+    X, y = load_nile(return_X_y=True, as_frame=True)
+    display = DenoisingDisplay.from_estimator(OnlineTVDenoiser(), X, y)
+    assert display.ax_.get_xlabel() == "year"
+    assert display.ax_.get_ylabel() == "volume"
+    display = DenoisingDisplay.from_predictions(
+        pandas.Series(rows[1]),
+        rows[1],
+        tv_budget=1.5,
+        estimate_name="mine",
+        position_name="depth (m)",
+        value_name="response (mV)",
+    )
+    assert display.ax_.get_xlabel() == "depth (m)"
+    assert display.ax_.get_ylabel() == "response (mV)"
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend[:2] == ["observed", "mine"]
+    assert legend[2].endswith("1.5")
+
+
+def test_given_axes_and_styles_are_used(rows, pyplot):
+    X, y = rows
+    figure, axes = pyplot.subplots(2)
+    display = DenoisingDisplay.from_predictions(
+        y,
+        y,
+        X=X,
+        tv_budget=4,
+        ax=axes[1],
+        observations_kwargs={"marker": "x"},
+        estimate_kwargs={"c": "red", "lw": 7},
+        oracle_kwargs={"label": "best"},
+        breakpoints_kwargs={"ls": "-"},
+    )
+    assert display.ax_ is axes[1] and display.figure_ is figure
+    assert not axes[0].lines
+    assert display.observations_.get_marker() == "x"
+    assert display.estimate_.get_color() == "red"
+    assert display.estimate_.get_linewidth() == 7
+    assert display.oracle_.get_label() == "best"
+    assert display.breakpoints_.get_linestyle() == "-"
+    assert display.plot() is display
+    assert display.figure_ is not figure
+
+
+def test_bad_rows_are_refused(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match=r"\(60, 2\)"):
+        DenoisingDisplay.from_estimator(OnlineTVDenoiser(), np.c_[X, X], y)
+    with pytest.raises(ValueError, match="y has 2"):
+        DenoisingDisplay.from_estimator(OnlineTVDenoiser(), X, np.c_[y, y])
+    with pytest.raises(ValueError, match=r"\[60, 59\]"):
+        DenoisingDisplay.from_predictions(y, y[1:])
+
+
+def test_matplotlib_is_imported_only_to_draw():
+    code = "import sys, sktvdenoise.plotting; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_missing_matplotlib_is_named(rows, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="requires matplotlib"):
+        DenoisingDisplay.from_predictions(rows[1], rows[1])
+
+
+def test_fused_lasso_is_drawn_as_steps_with_its_breakpoints(rows):
+    X, y = rows
+    model = FusedLasso(alpha=10.0).fit(X, y)
+    display = DenoisingDisplay.from_estimator(model, X, y)
+    np.testing.assert_array_equal(xy(display.estimate_)[1], model.values_)
+    assert display.estimate_.get_drawstyle() == "steps-post"
+    assert 0 < len(model.breakpoints_) < 10
+    np.testing.assert_array_equal(display.breakpoints, model.breakpoints_)
+    # The oracle's budget, if given, has the say.
+    display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=0)
+    assert display.breakpoints_ is None
+    np.testing.assert_allclose(display.oracle, y.mean())
