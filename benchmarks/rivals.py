@@ -94,13 +94,15 @@ def _loss(predictions, target, counted):
     return total
 
 
-def losses(y, counted):
-    """Sums of squared one-step-ahead errors over the rounds that are counted.
+def losses(y, target, counted):
+    """Sums of squared errors of one-step-ahead predictions, by setting.
 
     Parameters
     ----------
     y : ndarray of shape (n_series, n_rounds)
-        Labels, standardised: the ridge of the autoregressions is not scaled.
+        Labels, standardised: the ridges of the autoregressions are not scaled.
+    target : ndarray of shape (n_series, n_rounds)
+        What predictions are compared with: the labels, or the truth below them.
     counted : boolean ndarray of shape (n_series, n_rounds)
         Where False, and in round 0, errors don't count.
 
@@ -109,4 +111,45 @@ def losses(y, counted):
     losses : ndarray of shape (n_series, n_settings)
     """
     runs = [ewma(y), kalman(y), holt(y), *(autoregression(y, p) for p in AR_LAGS)]
-    return np.concatenate([_loss(run, y, counted) for run in runs], axis=1)
+    return np.concatenate([_loss(run, target, counted) for run in runs], axis=1)
+
+
+HAZARDS = np.geomspace(5e-5, 5e-2, 7)
+NEGLIGIBLE = 1e-7
+
+
+def change_point_predictions(y, prior_variance=25.0):
+    """Bayesian online change-point detection (Adams and MacKay, 2007).
+
+    Levels are N(0, prior_variance), the noise is N(0, 1), and a change comes
+    before each round with the probability HAZARDS[k]. Run lengths that are
+    negligible at every hazard are dropped.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rounds,)
+
+    Returns
+    -------
+    predictions : ndarray of shape (n_hazards, n_rounds)
+        Predictive means, each from the labels before its round.
+    """
+    predictions = np.empty((len(HAZARDS), len(y)))
+    # Posterior of the level by run length, and the weights of run lengths.
+    mean, variance = np.zeros(1), np.full(1, prior_variance)
+    weights = np.ones((len(HAZARDS), 1))
+    for t, label in enumerate(y):
+        predictions[:, t] = weights @ mean
+        error = label - mean
+        exponent = -0.5 * error * error / (1.0 + variance)
+        weights *= np.exp(exponent - exponent.max()) / np.sqrt(1.0 + variance)
+        weights /= weights.sum(axis=1, keepdims=True)
+        gain = variance / (1.0 + variance)
+        kept = weights.max(axis=0) > NEGLIGIBLE
+        mean = np.append((mean + gain * error)[kept], 0.0)
+        variance = np.append(gain[kept], prior_variance)
+        weights = np.column_stack(
+            [(1.0 - HAZARDS)[:, None] * weights[:, kept], HAZARDS]
+        )
+        weights /= weights.sum(axis=1, keepdims=True)
+    return predictions
