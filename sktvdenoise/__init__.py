@@ -1,6 +1,42 @@
-"""Online total-variation denoising with optimal dynamic regret."""
+"""Online total-variation denoising with optimal dynamic regret.
+
+A stream of noisy numbers arrives; what is its level now?
+
+- `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
+  the level will vary;
+- `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
+  are there, exact and in linear time;
+- `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
+  sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;
+- `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle;
+- `sktvdenoise.datasets`: signals with their truth, and the Nile;
+- `sktvdenoise.experts`, `sktvdenoise.aggregation`: the algorithm in a few lines of
+  numpy.
+"""
 
 from sktvdenoise._version import __version__
-from sktvdenoise.online import OnlineTVDenoiser
 
-__all__ = ["OnlineTVDenoiser", "__version__"]
+try:
+    from sktvdenoise import _fused, _online  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "The compiled parts of sktvdenoise are missing: install it with pip, in a "
+        "checkout with `pip install -e .`, and import it from elsewhere than an "
+        "unbuilt source folder."
+    ) from error
+
+from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
+from sktvdenoise.offline import FusedLasso, fused_lasso
+from sktvdenoise.online import OnlineTVDenoiser
+from sktvdenoise.plotting import DenoisingDisplay
+
+__all__ = [
+    "DenoisingDisplay",
+    "FusedLasso",
+    "OnlineTVDenoiser",
+    "__version__",
+    "dynamic_regret",
+    "fused_lasso",
+    "path_variation",
+    "tv_oracle",
+]

@@ -92,7 +92,8 @@ def check_weights(sample_weight, n_samples, *, allow_all_zero=False):
     ------
     ValueError
         If a weight is negative, NaN or infinite, if all are zero (unless
-        `allow_all_zero`), or if there are not `n_samples` of them. A scalar stands for that weight everywhere.
+        `allow_all_zero`), or if there are not `n_samples` of them. A scalar stands
+        for that weight everywhere.
     """
     if sample_weight is None:
         return np.ones(n_samples)
