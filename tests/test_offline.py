@@ -560,7 +560,7 @@ CHECKS = [
 
 
 def test_number_of_scikit_learn_checks():
-    assert len(CHECKS) >= 2 * 60
+    assert len(CHECKS) >= 2 * 58  # 59 in scikit-learn 1.6, 60 in 1.9
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
