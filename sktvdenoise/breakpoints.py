@@ -40,7 +40,9 @@ PLACE, PARAMETER = 1.5, 0.5
 MOST_CHANGES = (31, 16)  # of level, of line; and at most one in eight labels
 SMALLEST_VARIANCE = 1e-12  # of the residuals, relative to the labels
 WANDERING = 0.85  # smallest correlation of a random walk
-OUTLINE_SHARE = 0.6  # of a label's variance, per change and log of their number
+# The part of the sum of squares that a change in the outline must explain is this
+# times ln n / n, and no less than the smallest.
+OUTLINE_SHARE, SMALLEST_SHARE = 0.6, 0.01
 OUTLINE_CHANGES = 8
 
 
@@ -153,12 +155,12 @@ def read(state):
             if degree == 1 and rho == 0.0:
                 lines = costs, least
     costs, least, rho = chosen
-    bend = 0.5 * n * np.log(max(tally["bend"] / n, floor))
-    if bend < best or (n_changes == 0 and rho > WANDERING):
+    smooth = 0.5 * n * np.log(max(tally["bend"] / (n - 2), floor)) + np.log(n)
+    if smooth < best or (n_changes == 0 and rho > WANDERING):
         costs, least = lines
-        k = np.arange(len(least))
-        price = OUTLINE_SHARE * np.log(n) * variance
-        n_changes = int(np.argmin(least[:, -1] + price * k))
+        share = max(OUTLINE_SHARE * np.log(n) / n, SMALLEST_SHARE)
+        price = share * whole["m2"]
+        n_changes = int(np.argmin(least[:, -1] + price * np.arange(len(least))))
         if n_changes > OUTLINE_CHANGES:
             n_changes = 0
     return breakpoints[trace(costs, least, n_changes)]
@@ -168,11 +170,11 @@ def description_length(cost, n, rho, degree, floor):
     """Nats for n labels by number of changes, given the sums of the segments' costs."""
     k = np.arange(len(cost))
     q = (k + 1) * (degree + 1) + (rho > 0.0)
-    freedom = np.maximum(n - q, 1.0)
-    length = 0.5 * n * np.log(np.maximum(cost / n, floor) * (n / freedom))
+    freedom = n - q - k
+    length = 0.5 * n * np.log(np.maximum(cost, n * floor) / np.maximum(freedom, 1.0))
     length -= 0.5 * (k + 1) * np.log1p(-rho * rho)
     length += (PLACE * k + PARAMETER * q) * np.log(n)
-    return np.where(q < n - 1, length, np.inf)
+    return np.where(freedom > 1.0, length, np.inf)
 
 
 def trace(costs, least, n_changes):
