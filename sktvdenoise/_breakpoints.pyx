@@ -28,12 +28,13 @@ cdef struct Piece:
     double mean
     double m2     # sum of (z - mean)^2
     double tilt   # sum of (t - mean of t) (z - mean)
+    double bow    # sum of (t - mean of t)^2 (z - mean)
     double d2     # sum of (z_t - z_{t-1})^2, both inside
     double first  # its first label
     double last   # its last label
 
 PIECE_DTYPE = np.dtype([(name, "f8") for name in (
-    "row", "n", "mean", "m2", "tilt", "d2", "first", "last")])
+    "row", "n", "mean", "m2", "tilt", "bow", "d2", "first", "last")])
 
 # The rest of the state of one stream. All fields take eight bytes.
 cdef struct Tally:
@@ -76,18 +77,26 @@ cdef inline double clean(double y, double m, double s) noexcept nogil:
     return m + CLIP * s if y > m else m - CLIP * s
 
 
+cdef inline double spread(double n) noexcept nogil:
+    """Sum of t^2 over n labels, t counted from their middle."""
+    return n * (n * n - 1.0) / 12.0
+
+
 cdef inline Piece join(const Piece* a, const Piece* b) noexcept nogil:
     """The piece of the labels of a and of those of b, which follow."""
     cdef Piece c
     cdef double gap = b.mean - a.mean
     cdef double step = b.first - a.last
     cdef double weight = a.n * b.n / (a.n + b.n)
+    # From the middle of both to those of a and b: -b.n / 2 and a.n / 2.
     c.row = a.row
     c.n = a.n + b.n
     c.mean = a.mean + gap * (b.n / c.n)
     c.m2 = a.m2 + b.m2 + weight * gap * gap
-    # The means of t lie half of a.n + b.n apart.
     c.tilt = a.tilt + b.tilt + 0.5 * weight * c.n * gap
+    c.bow = (a.bow - b.n * a.tilt + b.bow + a.n * b.tilt
+             + weight * gap * (spread(b.n) / b.n - spread(a.n) / a.n
+                               + 0.25 * (a.n * a.n - b.n * b.n)))
     c.d2 = a.d2 + b.d2 + step * step
     c.first = a.first
     c.last = b.last
@@ -136,7 +145,7 @@ cdef void append(Tally* tally, Piece* piece, long long* slot, double* cost,
     tally.before[1] = z
     tally.n_cleaned += 1
 
-    piece[free] = Piece(row, 1.0, z, 0.0, 0.0, 0.0, z, z)
+    piece[free] = Piece(row, 1.0, z, 0.0, 0.0, 0.0, 0.0, z, z)
     if n > 0:
         cost[n - 1] = joining_cost(&piece[slot[n - 1]], &piece[free])
     n += 1
@@ -226,27 +235,38 @@ def join_all(const Piece[::1] pieces):
 
 
 cdef double segment_cost(const Piece* p, double rho, int degree) noexcept nogil:
-    """Least of (1 - rho^2) u_1^2 + sum of (u_t - rho u_{t-1})^2, u = z - a - b t.
+    """Least of (1 - rho^2) u_1^2 + sum of (u_t - rho u_{t-1})^2.
 
-    With r = 1 - rho and u about any line this sum is
+    u is z minus a polynomial of the degree, 0, 1 or 2. With r = 1 - rho this is
         r^2 sum of u^2 + rho r (u_1^2 + u_n^2) + rho sum of (u_t - u_{t-1})^2,
-    which has no cancellation, and in which level and slope are orthogonal when
-    t counts from the middle.
+    of terms that are not negative. When t counts from the middle, the powers of
+    t that are even are orthogonal in it to those that are odd.
     """
-    cdef double r = 1.0 - rho
-    cdef double half = 0.5 * (p.n - 1.0)
-    cdef double middle = 0.5 * (p.first + p.last), rise = 0.5 * (p.last - p.first)
-    cdef double labels = r * r * p.n, ends = 2.0 * rho * r
-    cdef double cost = r * r * p.m2 + ends * rise * rise + rho * p.d2
-    cdef double slope, curvature
-    cost += (labels * ends / (labels + ends)
-             * (p.mean - middle) * (p.mean - middle))
-    if degree == 1:
-        slope = r * r * p.tilt + ends * rise * half + 2.0 * rho * rise
-        curvature = (labels * (p.n * p.n - 1.0) / 12.0 + ends * half * half
-                     + rho * (p.n - 1.0))
-        if curvature > 0.0:
-            cost -= slope / curvature * slope
+    cdef double r = 1.0 - rho, n = p.n
+    cdef double inside = r * r, ends = 2.0 * rho * r
+    cdef double half = 0.5 * (n - 1.0), h2 = half * half
+    cdef double middle = 0.5 * (p.first + p.last) - p.mean
+    cdef double rise = 0.5 * (p.last - p.first)
+    cdef double cost = (inside * p.m2 + ends * (middle * middle + rise * rise)
+                        + rho * p.d2)
+    # Of 1 with itself, with z, with t^2; of t with itself and z; and so on.
+    cdef double one_one = inside * n + ends, one_z = ends * middle
+    cdef double t_t, t_z, one_t2, t2_t2, t2_z
+    cost -= one_z * (one_z / one_one)
+    if degree >= 1 and n > 1.0:
+        t_t = inside * spread(n) + ends * h2 + rho * (n - 1.0)
+        t_z = inside * p.tilt + ends * half * rise + 2.0 * rho * rise
+        cost -= t_z * (t_z / t_t)
+    if degree == 2 and n > 2.0:
+        one_t2 = inside * spread(n) + ends * h2
+        t2_t2 = (inside * spread(n) * (3.0 * n * n - 7.0) / 20.0
+                 + ends * h2 * h2 + 4.0 * rho * spread(n - 1.0)
+                 - one_t2 * (one_t2 / one_one))
+        # Summation by parts turns the differences of t^2 into the labels.
+        t2_z = (inside * p.bow + ends * h2 * middle
+                + 2.0 * rho * n * middle
+                - one_t2 * (one_z / one_one))
+        cost -= t2_z * (t2_z / t2_t2)
     return max(cost, 0.0)
 
 

@@ -14,8 +14,9 @@ labels may change earlier breakpoints.
    keeps what is needed for the sums of squares of step 3.
 3. *Segment.* A segment is a constant or a line plus stationary noise
    ``u_t = rho u_{t-1} + e_t``, with one correlation `rho` and one variance for
-   all. For each of two degrees, each `rho` of `CORRELATIONS` and each number of
-   changes, dynamic programming finds the best segments made of whole pieces.
+   all. For each of the two degrees, each `rho` of `CORRELATIONS` and each number
+   of changes, dynamic programming finds the best segments made of whole pieces.
+   One parabola for the whole stream stands beside them.
 4. *Choose.* The least description length over all of these, see `read`.
 5. *Outline.* Labels that wander like a random walk without a jump, or whose
    second differences are white, have no breakpoints in the sense of 4, but a
@@ -37,8 +38,9 @@ CORRELATIONS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)
 # Nats, in units of the logarithm of the number of labels: the place of a change,
 # a level, slope or correlation.
 PLACE, PARAMETER = 1.5, 0.5
-MOST_CHANGES = (31, 16)  # of level, of line; and at most one in eight labels
-SMALLEST_VARIANCE = 1e-12  # of the residuals, relative to the labels
+# Of levels, of lines, of parabolas; and at most one in eight labels.
+MOST_CHANGES = (31, 16, 0)
+SMALLEST_SHARE_OF_NOISE = 1e-12  # in the sum of squares of the labels
 WANDERING = 0.85  # smallest correlation of a random walk
 # The part of the sum of squares that a change in the outline must explain is this
 # times ln n / n, and no less than the smallest.
@@ -113,14 +115,23 @@ def read(state):
 
     .. math::
 
-        \frac n2 \ln \frac{Q}{n - q} - \frac{K + 1}2 \ln (1 - \rho^2)
-        + \left(\tfrac32 K + \tfrac12 q\right) \ln n,
+        \frac n2 \ln \frac{Q}{n - q - K} - \frac{K + 1}2 \ln (1 - \rho^2)
+        + \left(\tfrac32 K + \tfrac12 q\right) \ln n.
 
-    the first two terms being minus the logarithm of the Gaussian likelihood at
-    the best variance (with its degrees of freedom), the third the price of
-    places and parameters: 2 ln n for a change of level in white noise, as in
-    the modified information criterion of [1]_ for close changes. Piecewise
-    constant means with noise of this kind are studied in [2]_.
+    The first two terms are minus the logarithm of the Gaussian likelihood at
+    the best variance, with its degrees of freedom; the third is the price of
+    places and parameters, half a ln n a place more than that of [1]_, which on
+    the other hand adds a term for the lengths of the segments. The bend of a
+    parabola is priced like a place. Piecewise constant means with noise of this
+    kind are studied in [2]_.
+
+    Where the least has no change and a correlation above 0.85, or where white
+    second differences are shorter to describe, the breakpoints are those of the
+    best 1 to 9 lines in the sense of least squares; each change must explain the
+    larger of 1 % and 60 ln(n)/n % of the sum of squares.
+
+    The cost is that of 12 dynamic programmes over 64 pieces, whatever `n`: less
+    than a millisecond.
 
     References
     ----------
@@ -132,49 +143,61 @@ def read(state):
        Bernoulli 23.
     """
     tally, pieces = closed(state)
-    breakpoints = pieces["row"].astype(np.int64)
+    rows = pieces["row"].astype(np.int64)
     if tally["n_labels"] < WINDOW:
-        return breakpoints[:0]
+        return rows[:0]
     spans = kernel.join_all(pieces)
-    whole = spans[0, -1]
-    n, variance = whole["n"], whole["m2"] / whole["n"]
-    if variance == 0.0:
-        return breakpoints[:0]
-    floor = SMALLEST_VARIANCE * variance
+    whole = spans[:1, -1:].copy()
+    n, total = whole[0, 0]["n"], whole[0, 0]["m2"]
+    if total == 0.0:
+        return rows[:0]
+    smallest = SMALLEST_SHARE_OF_NOISE * total
 
-    best = np.inf
+    shortest, white = np.inf, []
     for degree, most in enumerate(MOST_CHANGES):
-        most = min(most, int(max(1, n // 8)), len(pieces) - 1)
+        most = min(most, max(1, int(n) // 8), len(pieces) - 1)
         for rho in CORRELATIONS:
-            costs = kernel.segment_costs(spans, rho, degree)
+            costs = kernel.segment_costs(spans if most else whole, rho, degree)
             least = kernel.least_costs(costs, most)
-            length = description_length(least[:, -1], n, rho, degree, floor)
+            length = description_length(
+                np.maximum(least[:, -1], smallest), n, rho, degree
+            )
             k = int(np.argmin(length))
-            if length[k] < best:
-                best, n_changes, chosen = length[k], k, (costs, least, rho)
-            if degree == 1 and rho == 0.0:
-                lines = costs, least
-    costs, least, rho = chosen
-    smooth = 0.5 * n * np.log(max(tally["bend"] / (n - 2), floor)) + np.log(n)
-    if smooth < best or (n_changes == 0 and rho > WANDERING):
-        costs, least = lines
-        share = max(OUTLINE_SHARE * np.log(n) / n, SMALLEST_SHARE)
-        price = share * whole["m2"]
-        n_changes = int(np.argmin(least[:, -1] + price * np.arange(len(least))))
-        if n_changes > OUTLINE_CHANGES:
-            n_changes = 0
-    return breakpoints[trace(costs, least, n_changes)]
+            if length[k] < shortest:
+                shortest, chosen = length[k], (rho, costs, least, k)
+            if rho == 0.0:
+                white.append((costs, least))
+    smooth = 0.5 * n * np.log(max(tally["bend"], smallest) / (n - 2)) + np.log(n)
+    rho, costs, least, k = chosen
+    if smooth < shortest or (k == 0 and rho > WANDERING):
+        costs, least = white[1]
+        k = changes_of_outline(least[:, -1] / total, white[2][1][0, -1] / total, n)
+    return rows[trace(costs, least, k)]
 
 
-def description_length(cost, n, rho, degree, floor):
-    """Nats for n labels by number of changes, given the sums of the segments' costs."""
+def description_length(cost, n, rho, degree):
+    """Nats by number of changes, for sums of the segments' costs over n labels."""
     k = np.arange(len(cost))
     q = (k + 1) * (degree + 1) + (rho > 0.0)
     freedom = n - q - k
-    length = 0.5 * n * np.log(np.maximum(cost, n * floor) / np.maximum(freedom, 1.0))
+    length = 0.5 * n * np.log(cost / np.maximum(freedom, 1.0))
     length -= 0.5 * (k + 1) * np.log1p(-rho * rho)
     length += (PLACE * k + PARAMETER * q) * np.log(n)
+    if degree == 2:
+        length += (PLACE - PARAMETER) * np.log(n)
     return np.where(freedom > 1.0, length, np.inf)
+
+
+def changes_of_outline(lines, parabola, n):
+    """Number of changes of the outline, 0 if a few lines don't describe it.
+
+    `lines` are the parts of the sum of squares left by 1, 2, .. lines, `parabola`
+    that left by one parabola, the bend of which is priced like a change.
+    """
+    price = max(OUTLINE_SHARE * np.log(n) / n, SMALLEST_SHARE)
+    left = lines + price * np.arange(len(lines))
+    k = int(np.argmin(left))
+    return k if k <= OUTLINE_CHANGES and left[k] <= parabola + price else 0
 
 
 def trace(costs, least, n_changes):
