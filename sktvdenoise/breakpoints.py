@@ -17,7 +17,8 @@ labels may change earlier breakpoints.
    all. For each of the two degrees, each `rho` of `CORRELATIONS` and each number
    of changes, dynamic programming finds the best segments made of whole pieces.
    One parabola for the whole stream stands beside them.
-4. *Choose.* The least description length over all of these, see `read`.
+4. *Choose.* The least description length over all of these, see `read`. Lines
+   that seem to meet are cut where they meet.
 5. *Outline.* Labels that wander like a random walk without a jump, or whose
    second differences are white, have no breakpoints in the sense of 4, but a
    shape that is seen: at most nine lines, as long as each explains enough of
@@ -38,10 +39,12 @@ CORRELATIONS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)
 # Nats, in units of the logarithm of the number of labels: the place of a change,
 # a level, slope or correlation.
 PLACE, PARAMETER = 1.5, 0.5
+FEW = 20  # labels; a place among fewer is no cheaper
 # Of levels, of lines, of parabolas; and at most one in eight labels.
 MOST_CHANGES = (31, 16, 0)
 SMALLEST_SHARE_OF_NOISE = 1e-12  # in the sum of squares of the labels
 WANDERING = 0.85  # smallest correlation of a random walk
+JUMP = 4.0  # smallest jump between lines that don't meet, in standard errors
 # The part of the sum of squares that a change in the outline must explain is this
 # times ln n / n, and no less than the smallest.
 OUTLINE_SHARE, SMALLEST_SHARE = 0.6, 0.01
@@ -116,7 +119,7 @@ def read(state):
     .. math::
 
         \frac n2 \ln \frac{Q}{n - q - K} - \frac{K + 1}2 \ln (1 - \rho^2)
-        + \left(\tfrac32 K + \tfrac12 q\right) \ln n.
+        + \tfrac32 K \ln \max(n, 20) + \tfrac12 q \ln n.
 
     The first two terms are minus the logarithm of the Gaussian likelihood at
     the best variance, with its degrees of freedom; the third is the price of
@@ -164,15 +167,19 @@ def read(state):
             )
             k = int(np.argmin(length))
             if length[k] < shortest:
-                shortest, chosen = length[k], (rho, costs, least, k)
+                shortest, chosen = length[k], (degree, rho, costs, least, k)
             if rho == 0.0:
                 white.append((costs, least))
     smooth = 0.5 * n * np.log(max(tally["bend"], smallest) / (n - 2)) + np.log(n)
-    rho, costs, least, k = chosen
+    degree, rho, costs, least, k = chosen
     if smooth < shortest or (k == 0 and rho > WANDERING):
         costs, least = white[1]
         k = changes_of_outline(least[:, -1] / total, white[2][1][0, -1] / total, n)
-    return rows[trace(costs, least, k)]
+        return rows[trace(costs, least, k)]
+    starts = trace(costs, least, k)
+    if degree == 1 and rho < WANDERING:
+        starts = meet(spans, starts, rho)
+    return rows[starts]
 
 
 def description_length(cost, n, rho, degree):
@@ -182,7 +189,7 @@ def description_length(cost, n, rho, degree):
     freedom = n - q - k
     length = 0.5 * n * np.log(cost / np.maximum(freedom, 1.0))
     length -= 0.5 * (k + 1) * np.log1p(-rho * rho)
-    length += (PLACE * k + PARAMETER * q) * np.log(n)
+    length += PLACE * k * np.log(max(n, FEW)) + PARAMETER * q * np.log(n)
     if degree == 2:
         length += (PLACE - PARAMETER) * np.log(n)
     return np.where(freedom > 1.0, length, np.inf)
@@ -208,6 +215,35 @@ def trace(costs, least, n_changes):
         end = int(np.argmin(least[k - 1, :-1] + costs[:, end]))
         starts.append(end)
     return starts[::-1]
+
+
+def meet(spans, starts, rho):
+    """Move the starts of lines to the piece in which the line meets the one before.
+
+    Lines that may jump are cut up to a standard error of their jump too early or
+    too late. A start stays where the jump there is no chance, and where the lines
+    meet further off than a third of either.
+    """
+    ends = np.array([0, *starts, len(spans)])
+    lines = spans[ends[:-1], ends[1:] - 1]
+    n = lines["n"]
+    squares = n * (n * n - 1.0) / 12.0
+    slope = lines["tilt"] / squares
+    left = np.sum(lines["m2"] - slope * lines["tilt"])
+    variance = left / max(n.sum() - 2.0 * len(n), 1.0) * (1.0 + rho) / (1.0 - rho)
+    error = variance * (1.0 / n + 0.25 * n * n / squares)  # of a line at its ends
+    jump = np.diff(lines["mean"] - 0.5 * n * slope) - (n * slope)[:-1]
+    with np.errstate(all="ignore"):  # parallel lines meet nowhere
+        ahead = -jump / np.diff(slope)
+    first = np.diagonal(spans["n"]).cumsum() - np.diagonal(spans["n"])
+    moved = list(starts)
+    for k, start in enumerate(starts):
+        chance = jump[k] ** 2 < JUMP**2 * (error[k] + error[k + 1])
+        if chance and -n[k] < 3.0 * ahead[k] < n[k + 1]:
+            place = int(np.argmin(np.abs(first - first[start] - ahead[k])))
+            after = moved[k - 1] if k else 0
+            moved[k] = min(max(place, after + 1), ends[k + 2] - 1)
+    return moved
 
 
 def closed(state):

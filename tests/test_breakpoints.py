@@ -70,7 +70,10 @@ def test_clean_labels(y, expected):
 
 
 @STREAMS
-@pytest.mark.parametrize("scale, shift", [(-1.0, 0.0), (3.7e8, 1e9), (1e-9, -5e-7)])
+@pytest.mark.parametrize(
+    "scale, shift",
+    [(-1.0, 0.0), (3.7e8, 1e9), (1e-9, -5e-7), (1e135, 0.0), (3e-130, 0.0)],
+)
 def test_affine_equivariance(y, scale, shift):
     assert_array_equal(find(scale * y + shift), find(y))
 
