@@ -200,7 +200,7 @@ cdef void learn(Tally* tally, Piece* piece, long long* slot, double* cost,
 
 def push(const double[:] y, const double[:] rows, Tally[::1] tally,
          Piece[::1] piece, long long[::1] slot, double[::1] cost):
-    """Learn labels in order, in place: O(M) each, and a tenth of it in practice."""
+    """Learn labels in order, in place: O(M) time each, no memory."""
     cdef Py_ssize_t i
     with nogil:
         for i in range(y.shape[0]):

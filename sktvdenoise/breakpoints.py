@@ -44,7 +44,7 @@ FEW = 20  # labels; a place among fewer is no cheaper
 MOST_CHANGES = (31, 16, 0)
 SMALLEST_SHARE_OF_NOISE = 1e-12  # in the sum of squares of the labels
 WANDERING = 0.85  # smallest correlation of a random walk
-JUMP = 4.0  # smallest jump between lines that don't meet, in standard errors
+CHANCE = 6.0  # variances by which sums of squares differ for no reason
 # The part of the sum of squares that a change in the outline must explain is this
 # times ln n / n, and no less than the smallest.
 OUTLINE_SHARE, SMALLEST_SHARE = 0.6, 0.01
@@ -177,8 +177,8 @@ def read(state):
         k = changes_of_outline(least[:, -1] / total, white[2][1][0, -1] / total, n)
         return rows[trace(costs, least, k)]
     starts = trace(costs, least, k)
-    if degree == 1 and rho < WANDERING:
-        starts = meet(spans, starts, rho)
+    if degree == 1:
+        starts = meet(spans, costs, starts, least[k, -1] / n)
     return rows[starts]
 
 
@@ -217,33 +217,32 @@ def trace(costs, least, n_changes):
     return starts[::-1]
 
 
-def meet(spans, starts, rho):
+def meet(spans, costs, starts, variance):
     """Move the starts of lines to the piece in which the line meets the one before.
 
-    Lines that may jump are cut up to a standard error of their jump too early or
-    too late. A start stays where the jump there is no chance, and where the lines
-    meet further off than a third of either.
+    Lines that may jump are often cut too early or too late at a mere bend. A start
+    stays where the lines meet further off than a third of either, and where those
+    cut at their meeting are worse by what is no chance.
     """
-    ends = np.array([0, *starts, len(spans)])
-    lines = spans[ends[:-1], ends[1:] - 1]
-    n = lines["n"]
-    squares = n * (n * n - 1.0) / 12.0
-    slope = lines["tilt"] / squares
-    left = np.sum(lines["m2"] - slope * lines["tilt"])
-    variance = left / max(n.sum() - 2.0 * len(n), 1.0) * (1.0 + rho) / (1.0 - rho)
-    error = variance * (1.0 / n + 0.25 * n * n / squares)  # of a line at its ends
-    jump = np.diff(lines["mean"] - 0.5 * n * slope) - (n * slope)[:-1]
-    with np.errstate(all="ignore"):  # parallel lines meet nowhere
-        ahead = -jump / np.diff(slope)
     first = np.diagonal(spans["n"]).cumsum() - np.diagonal(spans["n"])
-    moved = list(starts)
-    for k, start in enumerate(starts):
-        chance = jump[k] ** 2 < JUMP**2 * (error[k] + error[k + 1])
-        if chance and -n[k] < 3.0 * ahead[k] < n[k + 1]:
-            place = int(np.argmin(np.abs(first - first[start] - ahead[k])))
-            after = moved[k - 1] if k else 0
-            moved[k] = min(max(place, after + 1), ends[k + 2] - 1)
-    return moved
+    starts = [0, *starts, len(spans)]
+    for k in range(1, len(starts) - 1):
+        begin, cut, end = starts[k - 1 : k + 2]
+        lines = spans[[begin, cut], [cut - 1, end - 1]]
+        n = lines["n"]
+        slope = 12.0 * lines["tilt"] / (n * (n * n - 1.0))
+        rise = 0.5 * n * slope
+        jump = (lines["mean"][1] - rise[1]) - (lines["mean"][0] + rise[0])
+        bend = slope[1] - slope[0]
+        if not -n[0] * abs(bend) < 3.0 * jump * -np.sign(bend) < n[1] * abs(bend):
+            continue
+        place = int(np.argmin(np.abs(first - first[cut] + jump / bend)))
+        place = min(max(place, begin + 1), end - 1)
+        loss = costs[begin, place] + costs[place, end]
+        loss -= costs[begin, cut] + costs[cut, end]
+        if loss < CHANCE * variance:
+            starts[k] = place
+    return starts[1:-1]
 
 
 def closed(state):

@@ -264,13 +264,26 @@ def test_a_step_is_found_alone(rho, size):
     assert missed <= 2
 
 
-def test_a_kink_is_found():
+def test_a_kink_is_found_where_the_lines_meet():
     t = np.arange(400)
+    distance = []
     for seed in range(20):
         u = np.random.default_rng(seed).standard_normal(400)
         breakpoints = find(u + 0.2 * np.maximum(t - 220, 0))
         assert len(breakpoints) == 1
-        assert abs(breakpoints[0] - 220) <= 20
+        distance.append(abs(breakpoints[0] - 220))
+    assert np.median(distance) <= 5
+
+
+def test_starts_move_to_the_meeting_of_lines_and_stay_at_jumps():
+    t = np.arange(60.0)
+    noise = np.random.default_rng(8).standard_normal(60)
+    for shift, expected in ((0.0, 30), (9.0, 32)):
+        state = new_state()
+        push(state, np.maximum(t - 30, 0) + shift * (t >= 32) + noise)
+        spans = kernel.join_all(bp.closed(state)[1])
+        costs = kernel.segment_costs(spans, 0.0, 1)
+        assert abs(bp.meet(spans, costs, [32], 1.0)[0] - expected) <= 1
 
 
 def test_many_jumps_are_all_found():
