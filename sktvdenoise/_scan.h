@@ -172,7 +172,7 @@ SCAN_INLINE int taut_scan(taut *t, const int weighted)
         else
             taut_emit(t, (ptrdiff_t)duo_second(c.end), ref - duo_second(c.slope), 1);
         again += i - t->p;
-        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 1024)
+        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 64)
             return 0;
     }
     return 1;
