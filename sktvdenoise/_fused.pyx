@@ -71,7 +71,7 @@ cdef int groups(const double *y, const double *w, Py_ssize_t n, Group *node,
     smallest (or largest) y when all have one sign, so that large offsets cost no
     digits.
     """
-    cdef double low = y[0], high = y[0], origin
+    cdef double low = y[0], high = y[0], origin, value
     cdef Py_ssize_t i
     cdef int m = 0, j, last = 0, left, right
     for i in range(n):
@@ -93,8 +93,9 @@ cdef int groups(const double *y, const double *w, Py_ssize_t n, Group *node,
         node[m].k += w[i] if w != NULL else 1
     node[m].n = 0
     for j in range(1, m + 1):
-        left = 0 if j == 1 else (1 if node[j].v > node[j - 1].v else -1)
-        right = 0 if j == m else (1 if node[j].v > node[j + 1].v else -1)
+        value = y[node[j].s]                    # heights may have rounded to ties
+        left = 0 if j == 1 else (1 if value > y[node[j - 1].s] else -1)
+        right = 0 if j == m else (1 if value > y[node[j + 1].s] else -1)
         node[j].g = (left + right) / 2 if left and right else left + right
         if left and right:
             node[j].k /= 2

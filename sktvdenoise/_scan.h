@@ -121,23 +121,25 @@ SCAN_INLINE void taut_emit(taut *t, ptrdiff_t end, double value, int side)
 
 /* ---- scan ---- */
 
-typedef struct { duo sum, k, slope, end; } chords;
+/* Sums and weight since the apex; slope and length (samples) of the two chords. */
+typedef struct { duo sum, k, samples, slope, length; } chords;
 
 /* One more sample. The only chain of dependent operations through `slope` is a
    maximum; the division is off that chain. Ties keep the longer chord. Returns
    whether the chords cross. */
-SCAN_INLINE int chords_step(chords *c, double d, double w, double i, duo wall,
-                            const int weighted)
+SCAN_INLINE int chords_step(chords *c, double d, double w, duo wall, const int weighted)
 {
-    duo slope, longer;
-    if (weighted)
+    duo slope, steeper;
+    if (weighted) {
         d *= w;
+        c->k = duo_add(c->k, duo_of(w, w));
+    }
     c->sum = duo_add(c->sum, duo_of(d, -d));
-    c->k = duo_add(c->k, duo_of(w, w));
-    slope = duo_div(duo_sub(c->sum, wall), c->k);
-    longer = duo_ge(slope, c->slope);
+    c->samples = duo_add(c->samples, duo_of(1, 1));
+    slope = duo_div(duo_sub(c->sum, wall), weighted ? c->k : c->samples);
+    steeper = duo_ge(slope, c->slope);
     c->slope = duo_max(slope, c->slope);
-    c->end = duo_pick(longer, duo_of(i, i), c->end);
+    c->length = duo_pick(steeper, c->samples, c->length);
     return duo_first(c->slope) > -duo_second(c->slope);
 }
 
@@ -153,26 +155,27 @@ SCAN_INLINE int taut_scan(taut *t, const int weighted)
         const ptrdiff_t p = t->p;
         const double ref = t->ref;
         const duo wall = taut_walls(t), zero = duo_of(0, 0);
-        chords c = {zero, zero, duo_of(-HUGE_VAL, -HUGE_VAL), zero};
-        ptrdiff_t i;
+        chords c = {zero, zero, zero, duo_of(-HUGE_VAL, -HUGE_VAL), zero};
+        ptrdiff_t i, low, upp;
         int crossed = 0;
         for (i = p; i < n - 1 && !crossed; i++)
-            crossed = chords_step(&c, y[i] - ref, weighted ? w[i] : 1.0, (double)i,
-                                  wall, weighted);
+            crossed = chords_step(&c, y[i] - ref, weighted ? w[i] : 1, wall, weighted);
         if (!crossed) {
-            crossed = chords_step(&c, y[i] - ref, weighted ? w[i] : 1.0, (double)i,
-                                  taut_close(t), weighted);
+            const duo close = taut_close(t);
+            crossed = chords_step(&c, y[i] - ref, weighted ? w[i] : 1, close, weighted);
             i++;
         }
         t->visits += i - p;
+        low = p - 1 + (ptrdiff_t)duo_first(c.length);
+        upp = p - 1 + (ptrdiff_t)duo_second(c.length);
         if (!crossed)
             taut_emit(t, n - 1, ref + duo_first(c.slope), 0);
-        else if (duo_first(c.end) < duo_second(c.end))
-            taut_emit(t, (ptrdiff_t)duo_first(c.end), ref + duo_first(c.slope), -1);
+        else if (low < upp)
+            taut_emit(t, low, ref + duo_first(c.slope), -1);
         else
-            taut_emit(t, (ptrdiff_t)duo_second(c.end), ref - duo_second(c.slope), 1);
+            taut_emit(t, upp, ref - duo_second(c.slope), 1);
         again += i - t->p;
-        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 1024)
+        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 64)
             return 0;
     }
     return 1;

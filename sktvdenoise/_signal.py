@@ -223,7 +223,9 @@ class Solution:
     tv : float
         Total variation, summed over the channels.
     gap : float
-        Objective minus a lower bound on its minimum (same alpha), >= 0.
+        Objective minus a lower bound on its minimum at the same alpha, >= 0. Under
+        a budget, `loss` exceeds the smallest one possible by at most
+        2 (gap + alpha (budget - tv)), up to the sparsity term.
     """
 
     u: np.ndarray

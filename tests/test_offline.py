@@ -175,13 +175,16 @@ def test_zero_weights_are_the_limit_of_small_ones():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("share", [1e-6, 0.01, 0.2, 0.6, 0.99])
-@pytest.mark.parametrize("kind", ["walk", "integers", "ramp", "long noise", "long saw"])
+@pytest.mark.parametrize(
+    "kind", ["walk", "integers", "ramp", "long noise", "long saw", "long integers"]
+)
 def test_budget_is_met_and_certified(kind, share, weighted):
     rng = np.random.default_rng(3)
     y = {
         "walk": signal(),
         "integers": rng.integers(0, 4, 300).astype(float),
         "ramp": np.arange(100.0),
+        "long integers": rng.integers(0, 5, 20_000).astype(float),
         "long noise": rng.normal(size=20_000),
         "long saw": np.arange(20_000.0) % 37,
     }[kind]

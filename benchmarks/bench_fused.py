@@ -1,0 +1,208 @@
+"""The offline kernels beside the public one-dimensional TV solvers, in one process.
+
+Run ``python benchmarks/bench_fused.py [n ...]`` with the package importable; solvers
+that are not installed are skipped with a line. Prints markdown tables of CPU
+nanoseconds per sample, minima over rounds in which all solvers take turns.
+"""
+
+import importlib
+import sys
+import time
+
+import numpy as np
+from sktvdenoise._fused import erode, solve
+
+from sktvdenoise._signal import Signal, solution
+from sktvdenoise.offline import duality_gap, fused_lasso
+
+PEERS = {
+    "TVDCondat2013 2013": ("TVDCondat2013", "tvd_2013", {}),
+    "TVDCondat2013 2017": ("TVDCondat2013", "tvd_2017", {}),
+    "TVDCondat2013 string": ("TVDCondat2013", "tvd_tautstring", {}),
+    "prox_tv classic": ("prox_tv", "tv1_1d", {"method": "classictautstring"}),
+    "prox_tv default": ("prox_tv", "tv1_1d", {}),
+    "condat_tv": ("condat_tv", "tv_denoise", {}),
+}
+QUADRATIC = "TVDCondat2013 2013"  # 80 microseconds a sample on ramps of 1e5
+BUDGETS = (1e-6, 1e-3, 1e-2, 0.1, 0.5, 0.9)
+
+
+def peers():
+    """The installed peers as functions of y and alpha."""
+    found = {}
+    for name, (module, function, options) in PEERS.items():
+        try:
+            run = getattr(importlib.import_module(module), function)
+        except ImportError:
+            print(f"{name}: not installed, skipped")
+            continue
+        found[name] = lambda y, alpha, run=run, options=options: run(
+            y, alpha, **options
+        )
+    return found
+
+
+def solve_unit(y, alpha):
+    u = np.empty_like(y)
+    solve(y, None, alpha, u)
+    return u
+
+
+def solve_weighted(y, alpha):
+    u = np.empty_like(y)
+    solve(y, np.ones_like(y), alpha, u)
+    return u
+
+
+def erosion(y, _):
+    return erode(y, None, *np.empty((2, len(y) - 1)))
+
+
+def plateaus(n, rng):
+    """Ten to a hundred levels of size 5, noise of size 1."""
+    n_levels = min(100, n // 50)
+    return np.repeat(5 * rng.normal(size=n_levels), n // n_levels) + rng.normal(size=n)
+
+
+def smooth_signals(n, rng):
+    t = np.arange(n, dtype=float)
+    return {
+        "ramp": t,
+        "saw": t % 1000,
+        "sine": np.sin(40 * t / n),
+        "walk": np.cumsum(rng.normal(size=n)),
+    }
+
+
+def n_pieces(u):
+    return 1 + np.count_nonzero(np.diff(u))
+
+
+def alpha_for_pieces(y, target):
+    low, high = 1e-6, 2 * largest_alpha(y)
+    for _ in range(50):
+        middle = np.sqrt(low * high)
+        few = n_pieces(solve_unit(y, middle)) <= target
+        low, high = (low, middle) if few else (middle, high)
+    return high
+
+
+def largest_alpha(y):
+    return np.abs(np.cumsum(y - y.mean())).max()
+
+
+def timings(functions, signals, alpha, rounds):
+    """Minimal CPU nanoseconds per sample of each function over all signals."""
+    best = dict.fromkeys(functions, np.inf)
+    for _ in range(rounds):
+        for name, function in functions.items():
+            start = time.process_time()
+            for y in signals:
+                function(y, alpha)
+            spent = (time.process_time() - start) / sum(map(len, signals))
+            best[name] = min(best[name], 1e9 * spent)
+    return best
+
+
+def relative_gap(y, u, alpha):
+    objective = 0.5 * np.sum((y - u) ** 2) + alpha * np.abs(np.diff(u)).sum()
+    return duality_gap(y, u, alpha) * len(y) / objective
+
+
+def cases(n, rng):
+    """Label, signals (fresh ones for every call where n is small), alpha."""
+    signals = [plateaus(n, rng) for _ in range(max(3, 200_000 // n))]
+    for pieces in (n // 10, min(100, n // 50), 2, 1):
+        yield f"plateaus + noise, {pieces} pieces", signals, None, pieces
+    for name, y in smooth_signals(n, rng).items():
+        for fraction in (1e-4, 1e-2, 0.3):
+            label = f"{name}, alpha = {fraction:g} of the largest"
+            yield label, [y] * max(1, 200_000 // n), fraction * largest_alpha(y), None
+
+
+def table_of_solves(n, others, rounds):
+    rng = np.random.default_rng(0)
+    names = ["solve", "solve, weighted", "fused_lasso", *others]
+    print(f"\nn = {n}: CPU ns per sample (relative gap of solve, worst peer)\n")
+    print("| signal |", " | ".join(names), "| solve / fastest peer | gaps |")
+    print("|---" * (len(names) + 3) + "|")
+    for label, signals, alpha, pieces in cases(n, rng):
+        y = signals[0]
+        if pieces:
+            alpha = alpha_for_pieces(y, pieces)
+        slow = pieces is None and n > 20_000
+        usable = {k: f for k, f in others.items() if not (slow and k == QUADRATIC)}
+        functions = {
+            "solve": solve_unit,
+            "solve, weighted": solve_weighted,
+            "fused_lasso": fused_lasso,
+        } | usable
+        best = timings(functions, signals, alpha, rounds)
+        own = relative_gap(y, solve_unit(y, alpha), alpha)
+        theirs = [
+            relative_gap(y, np.asarray(f(y, alpha)), alpha) for f in usable.values()
+        ]
+        ratio = best["solve"] / min((best[k] for k in usable), default=np.nan)
+        cells = [f"{best[k]:.1f}" if k in best else "-" for k in names]
+        gaps = f"{own:.0e}, {max(theirs, default=np.nan):.0e}"
+        print(
+            f"| {label} |", " | ".join(cells), f"| {ratio:.2f} | {gaps} |", flush=True
+        )
+
+
+def table_of_paths(n, rounds):
+    rng = np.random.default_rng(0)
+    budgets = {f"TV <= {share:g} TV(y)": share for share in BUDGETS}
+    print(f"\nn = {n}: CPU ns per sample (largest error of TV / budget - 1)\n")
+    print("| signal | erode |", " | ".join(budgets), "| error |")
+    print("|---" * (len(budgets) + 3) + "|")
+    signals = {"plateaus + noise": plateaus(n, rng), "noise": rng.normal(size=n)}
+    signals |= smooth_signals(n, rng)
+    signals["ramp + noise"] = 1e-3 * np.arange(n) + rng.normal(size=n)
+    signals["integers"] = rng.integers(0, 5, n).astype(float)
+    for label, y in signals.items():
+        tv = np.abs(np.diff(y)).sum()
+        best = timings({"erode": erosion}, [y], None, rounds)
+        error = 0.0
+        for name, share in budgets.items():
+
+            def run(y, _, budget=share * tv):
+                return solution(y[:, None], tv_budget=budget)
+
+            best |= timings({name: run}, [y], None, rounds)
+            error = max(error, abs(run(y, None).tv / (share * tv) - 1))
+        cells = [f"{value:.0f}" for value in best.values()]
+        print(f"| {label} |", " | ".join(cells), f"| {error:.0e} |", flush=True)
+
+
+class TimeOffline:
+    """The same kernels for asv."""
+
+    params = (["plateaus", "ramp", "saw", "sine", "walk"], [1000, 100_000, 1_000_000])
+    param_names = ("signal", "n")
+
+    def setup(self, signal, n):
+        rng = np.random.default_rng(0)
+        self.y = (smooth_signals(n, rng) | {"plateaus": plateaus(n, rng)})[signal]
+        self.alpha = 0.01 * largest_alpha(self.y)
+        self.budget = 0.01 * np.abs(np.diff(self.y)).sum()
+
+    def time_solve(self, signal, n):
+        solve_unit(self.y, self.alpha)
+
+    def time_erode(self, signal, n):
+        Signal(self.y, None).path()
+
+    def time_budget(self, signal, n):
+        solution(self.y[:, None], tv_budget=self.budget)
+
+
+def main(sizes):
+    others = peers()
+    for n in sizes:
+        table_of_solves(n, others, rounds=9 if n <= 100_000 else 5)
+    table_of_paths(max(sizes), rounds=3)
+
+
+if __name__ == "__main__":
+    main([int(float(n)) for n in sys.argv[1:]] or [1000, 100_000, 1_000_000])
