@@ -6,6 +6,7 @@
 #ifndef SKTVDENOISE_EXP_H
 #define SKTVDENOISE_EXP_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -125,6 +126,25 @@ static inline double sktv_mix(ptrdiff_t n, const double *SKTV_RESTRICT a,
         s[i] += a[j] * sktv_exp(-0.5 * (error * error));
     }
     return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+/* variance moves towards `square` by the part `gain`. Squares above nine variances
+   count as nine, or four times as many for each surprise among the labels just
+   before: a single outlier counts for little, a change of scale for all. */
+static inline void sktv_winsorised(double square, double gain, double *variance,
+                                   long long *n_surprises)
+{
+    double cap;
+    if (*variance == 0.0) {
+        *variance = square;
+        return;
+    }
+    cap = ldexp(9.0 * *variance, 2 * (int)*n_surprises);
+    *variance += gain * ((square < cap ? square : cap) - *variance);
+    if (square > cap)
+        *n_surprises += *n_surprises < 40;
+    else if (*n_surprises > 0)
+        *n_surprises -= 1;
 }
 
 #endif

@@ -4,7 +4,6 @@ cpdef enum Rate:
     FIXED = 0    # the given learning rate, weighted mean
     THEORY = 1   # 1 / (8 B^2), weighted mean
     MIXABLE = 2  # 1 / (2 B^2), Vovk's substitution
-    AUTO = 3     # 1 / (2 s^2), s the scale of the noise, weighted mean
 
 # Rows of an expert table: one column per living expert, in order of birth.
 cpdef enum Expert:
@@ -21,9 +20,21 @@ cdef struct Stream:
     long long clock       # rows seen, learned from or not
     long long round       # rounds learned in the current epoch
     long long n_alive     # experts, the newborn of the next round included
-    long long n_noise     # first differences seen by the noise scale
     double last           # last label learned
     double forecast       # prediction for the next round
     double bound          # B in force
     double weight_bound   # largest sample weight in force
-    double noise_scale    # scale of the noise, 0 while unknown
+
+# How far off predictions have been of late.
+cdef struct Spread:
+    long long n             # labels accounted for
+    long long n_surprises
+    double variance         # winsorised mean square of the errors
+    double log_stretch      # logarithm of what makes 90 % intervals hold
+    double std
+
+
+cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double y, double w,
+                int code, double rate, bint pruned) noexcept nogil
+cdef void account(Spread* s, double y, double prediction) noexcept nogil
+cdef void* struct_of(unsigned char[::1] array, Py_ssize_t size) except NULL

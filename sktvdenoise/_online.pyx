@@ -5,7 +5,7 @@
 Legend: t the round of the current epoch (from 1), B the bound of the labels,
 S the total of the unnormalised weights.
 """
-from libc.math cimport fabs, log
+from libc.math cimport exp, fabs, log, sqrt
 from libc.string cimport memmove
 
 import numpy as np
@@ -19,21 +19,21 @@ cdef extern from "_exp.h" nogil:
                    double* total, double* dot)
     double sktv_mix(Py_ssize_t n, const double* a, const double* b,
                     double inverse_unit, double z)
+    void sktv_winsorised(double square, double gain, double* variance,
+                         long long* n_surprises)
 
 STREAM_DTYPE = np.dtype([
-    ("clock", "i8"), ("round", "i8"), ("n_alive", "i8"), ("n_noise", "i8"),
-    ("last", "f8"), ("forecast", "f8"), ("bound", "f8"),
-    ("weight_bound", "f8"), ("noise_scale", "f8"),
+    ("clock", "i8"), ("round", "i8"), ("n_alive", "i8"),
+    ("last", "f8"), ("forecast", "f8"), ("bound", "f8"), ("weight_bound", "f8"),
+])
+SPREAD_DTYPE = np.dtype([
+    ("n", "i8"), ("n_surprises", "i8"),
+    ("variance", "f8"), ("log_stretch", "f8"), ("std", "f8"),
 ])
 
 # Three experts per power of two live at any time, so that this is enough for
 # 2^47 rounds.
 PRUNED_CAPACITY = 144
-
-# First differences in the window of the noise scale.
-cdef enum:
-    _WINDOW = 128
-NOISE_WINDOW = _WINDOW
 
 # Weights are rescaled when their total falls below this; what is lost by then
 # is smaller than the rounding of the total by 200 orders of magnitude.
@@ -64,36 +64,8 @@ cdef inline void restart(Stream* s, double* table,
     table[WEIGHT * capacity] = 1.0
 
 
-cdef void update_noise_scale(Stream* s, double* noise, double d) noexcept nogil:
-    """Median of the last absolute first differences, as a standard deviation.
-
-    noise holds the differences in order of arrival (a ring), then sorted.
-    """
-    cdef double* ring = noise
-    cdef double* ordered = noise + _WINDOW
-    cdef Py_ssize_t n = min(s.n_noise, _WINDOW)
-    cdef Py_ssize_t slot = s.n_noise % _WINDOW
-    cdef Py_ssize_t i
-    if n == _WINDOW:
-        i = 0
-        while ordered[i] < ring[slot]:
-            i += 1
-        n -= 1
-        memmove(ordered + i, ordered + i + 1, (n - i) * sizeof(double))
-    i = n
-    while i > 0 and ordered[i - 1] > d:
-        ordered[i] = ordered[i - 1]
-        i -= 1
-    ordered[i] = d
-    ring[slot] = d
-    s.n_noise += 1
-    # 0.6745 sqrt(2) is the median of |a - b| for independent normal a, b.
-    s.noise_scale = ordered[n // 2] / 0.9538725524
-
-
-cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
-                double y, double w, int code, double rate,
-                bint pruned) noexcept nogil:
+cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double y, double w,
+                int code, double rate, bint pruned) noexcept nogil:
     """One round: charge the losses, learn y, add the newborn, prune, forecast.
 
     At most one expert dies in a round, and it is found a few places from the
@@ -107,12 +79,7 @@ cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
     cdef double victim
     cdef Py_ssize_t j, row, n
 
-    if code == AUTO:
-        if s.round > 0:
-            update_noise_scale(s, noise, fabs(y - s.last))
-        unit = s.noise_scale
-        rate = 0.5
-    if code == AUTO or code == FIXED:
+    if code == FIXED:
         s.bound = max(s.bound, fabs(y))
     else:
         if fabs(y) > s.bound or w > s.weight_bound:
@@ -177,43 +144,111 @@ cdef void learn(Stream* s, double* table, Py_ssize_t capacity, double* noise,
         s.forecast = (dot + newborn * y) / (total + newborn)
 
 
-def new_streams(Py_ssize_t n_channels, Py_ssize_t capacity):
-    """State of streams before their first row: (streams, tables, noises)."""
-    streams = np.zeros(n_channels, dtype=STREAM_DTYPE)
-    streams["weight_bound"] = 1.0
-    tables = np.zeros((n_channels, N_ROWS, capacity))
-    noises = np.zeros((n_channels, 2 * NOISE_WINDOW))
-    cdef Stream[::1] s = streams
-    cdef double[:, :, ::1] t = tables
-    cdef Py_ssize_t i
-    for i in range(n_channels):
-        restart(&s[i], &t[i, 0, 0], capacity)
-    return streams, tables, noises
+cdef void* struct_of(unsigned char[::1] array, Py_ssize_t size) except NULL:
+    """The struct kept in an array of bytes.
+
+    Bytes are taken over at once, where a structured array would have all its fields
+    compared in every call.
+    """
+    if array.shape[0] != size:
+        raise ValueError(f"a state has {array.shape[0]} bytes instead of {size}")
+    return &array[0]
 
 
-def flh_pass(const double[:] y, const double[:] sample_weight,
-             Stream[::1] streams, double[:, :, ::1] tables,
-             double[:, ::1] noises, Py_ssize_t channel, int code, double rate,
-             bint pruned, double[:] predictions, double[:] estimates):
-    """Run rows of one channel through its stream, in place.
+def new_stream(Py_ssize_t capacity, double bound):
+    """State of a stream before its first row: (stream, table of experts).
+
+    The stream is an array of bytes, to be viewed as STREAM_DTYPE.
+    """
+    stream = np.zeros(1, dtype=STREAM_DTYPE)
+    stream["bound"] = bound
+    stream["weight_bound"] = 1.0
+    stream = stream.view(np.uint8)
+    table = np.zeros((N_ROWS, capacity))
+    cdef double[:, ::1] t = table
+    restart(<Stream*>struct_of(stream, sizeof(Stream)), &t[0, 0], capacity)
+    return stream, table
+
+
+def flh_pass(const double[:] y, const double[:] sample_weight, unsigned char[::1] stream,
+             double[:, ::1] table, int code, double rate, bint pruned,
+             double[:] predictions, double[:] estimates):
+    """Run rows through a stream, in place.
 
     Row i gets predictions[i], made before y[i] is seen, and estimates[i], the
     forecast after it. A row whose label is NaN or whose weight is 0 is not
     learned from. The caller sees to it that the experts' table has room.
     """
-    cdef Stream* s = &streams[channel]
-    cdef double* table = &tables[channel, 0, 0]
-    cdef double* noise = &noises[channel, 0]
-    cdef Py_ssize_t capacity = tables.shape[2]
+    cdef Stream* s = <Stream*>struct_of(stream, sizeof(Stream))
+    cdef double* experts = &table[0, 0]
+    cdef Py_ssize_t capacity = table.shape[1]
     cdef Py_ssize_t i
     with nogil:
         for i in range(y.shape[0]):
             predictions[i] = s.forecast
             if y[i] == y[i] and sample_weight[i] > 0.0:
-                learn(s, table, capacity, noise, y[i], sample_weight[i], code,
-                      rate, pruned)
+                learn(s, experts, capacity, y[i], sample_weight[i], code, rate,
+                      pruned)
             else:
                 # The newborn has still to see its first label.
-                table[BIRTH * capacity + s.n_alive - 1] = <double>(s.clock + 1)
+                experts[BIRTH * capacity + s.n_alive - 1] = <double>(s.clock + 1)
             s.clock += 1
             estimates[i] = s.forecast
+
+
+def new_spread():
+    """Account of the errors of a stream before its first row, as bytes."""
+    spread = np.zeros(1, dtype=SPREAD_DTYPE)
+    spread["std"] = np.inf
+    return spread.view(np.uint8)
+
+
+cdef void account(Spread* s, double y, double prediction) noexcept nogil:
+    """Take the error of a label into account.
+
+    The mean square of the errors is stretched so that nine in ten labels fall
+    within 1.645 standard deviations of their prediction: after a miss it grows by a
+    factor e^0.09, otherwise it shrinks by e^0.01. The first label, whose prediction
+    is arbitrary, is left out.
+    """
+    cdef double error = fabs(y - prediction)
+    if s.n > 0:
+        if s.variance > 0.0:
+            s.log_stretch += 0.09 if error > 1.645 * s.std else -0.01
+        sktv_winsorised(error * error, max(0.05, 1.0 / s.n), &s.variance,
+                        &s.n_surprises)
+        s.std = sqrt(s.variance) * exp(s.log_stretch)
+    s.n += 1
+
+
+def spread_pass(const double[:] y, const double[:] sample_weight,
+                const double[:] predictions, unsigned char[::1] spread, double[:] before,
+                double[:] after):
+    """Standard deviations before and after each label, in place."""
+    cdef Spread* s = <Spread*>struct_of(spread, sizeof(Spread))
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(y.shape[0]):
+            before[i] = s.std
+            if y[i] == y[i] and sample_weight[i] > 0.0:
+                account(s, y[i], predictions[i])
+            after[i] = s.std
+
+
+def forecast_of(unsigned char[::1] stream):
+    """The forecast of a stream."""
+    return (<Stream*>struct_of(stream, sizeof(Stream))).forecast
+
+
+def std_of(unsigned char[::1] spread):
+    """The standard deviation of the next label."""
+    return (<Spread*>struct_of(spread, sizeof(Spread))).std
+
+
+def learn_one(double y, unsigned char[::1] stream, double[:, ::1] table,
+              unsigned char[::1] spread, int code, double rate, bint pruned):
+    """One label of weight 1, as by flh_pass and spread_pass."""
+    cdef Stream* s = <Stream*>struct_of(stream, sizeof(Stream))
+    account(<Spread*>struct_of(spread, sizeof(Spread)), y, s.forecast)
+    learn(s, &table[0, 0], table.shape[1], y, 1.0, code, rate, pruned)
+    s.clock += 1

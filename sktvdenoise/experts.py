@@ -7,7 +7,9 @@ of all later ones, and before its first label predicts what it was born with.
 
 import numpy as np
 
-__all__ = ["running_mean_update"]
+from sktvdenoise._pool import Kind
+
+__all__ = ["POOL", "running_mean_update"]
 
 
 def running_mean_update(mean, mass, y, weight=1.0):
@@ -60,3 +62,29 @@ def running_mean_update(mean, mass, y, weight=1.0):
     share = weight / mass
     updated = np.where(share == 1.0, y, mean + share * (y - mean))
     return updated[()], mass
+
+
+# The members of learning_rate="auto": name, kind, parameters (see `Kind`), weight at
+# the start. A row may be removed, or another one added; of a mixture each hazard is a
+# member, and a season has two: profile and regression.
+POOL = (
+    ("last label", Kind.EWMA, (1.0,), 4),
+    ("EWMA 1/4", Kind.EWMA, (1 / 4,), 1),
+    ("EWMA 1/16", Kind.EWMA, (1 / 16,), 1),
+    ("EWMA 1/40", Kind.EWMA, (1 / 40,), 1),
+    ("mean", Kind.EWMA, (0.0,), 1),
+    ("trend 0.03", Kind.HOLT, (0.03, 0.3), 1),
+    ("trend 0.06", Kind.HOLT, (0.06, 0.3), 1),
+    ("trend 0.1", Kind.HOLT, (0.1, 0.8), 1),
+    ("trend 0.3", Kind.HOLT, (0.3, 0.2), 1),
+    ("trend 0.3, quick", Kind.HOLT, (0.3, 0.8), 1),
+    ("last trend", Kind.HOLT, (1.0, 0.9), 4),
+    ("reversion", Kind.REVERSION, (0.995,), 1),
+    ("autoregression", Kind.LAGS, (13, 1.0), 1),
+    ("autoregression of differences", Kind.DIFFERENCES, (6, 0.995), 1),
+    ("means", Kind.MEANS, (2e-4, 2e-3, 2e-2), 1),
+    ("trends", Kind.TRENDS, (2e-4, 2e-3, 2e-2), 1),
+    ("robust means", Kind.ROBUST_MEANS, (5e-3,), 1),
+    ("robust trends", Kind.ROBUST_TRENDS, (5e-3,), 1),
+    ("season", Kind.SEASON, (0.3, 0.2, 1.0), 1),
+)

@@ -3,23 +3,18 @@
 from numbers import Real
 
 import numpy as np
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from sktvdenoise._online import (
-    PRUNED_CAPACITY,
-    Expert,
-    Rate,
-    flh_pass,
-    new_streams,
-)
 from sktvdenoise._positions import (
     check_labels,
     check_positions,
     check_weights,
     step_predict,
 )
+from sktvdenoise._stream import Stream, with_room
 
 __all__ = ["OnlineTVDenoiser"]
 
@@ -31,43 +26,44 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     r"""Online total-variation denoiser with optimal dynamic regret.
 
     Rows are seen one after the other, in order of their position. Before the
-    label of a row is seen it is predicted; the prediction is the average of
-    running means that started in different rows, weighted by how well each
-    did (Follow-the-Leading-History over Follow-the-Leader). With the rates
-    "theory" and "mixable" the squared loss exceeds that of every sequence `w`
-    by :math:`\tilde O(n^{1/3} C^{2/3} B^{4/3} + B^2)`, where `C` is the total
-    variation of `w`, which need not be known, and `B` bounds the labels. No
-    method can do better, and nothing is assumed about the labels.
+    label of a row is seen it is predicted. With nothing to set, the squared loss
+    exceeds that of every sequence `w` by
+    :math:`\tilde O(n^{1/3} C^{2/3} B^{4/3} + B^2)`, where `C` is the total
+    variation of `w` and `B` bounds the labels; neither need be known. No method
+    can do better, and nothing is assumed about the labels.
 
     Parameters
     ----------
     learning_rate : {"auto", "theory", "mixable"} or float, default="auto"
-        The rate at which experts lose weight with their squared loss.
+        How predictions are made.
 
-        - "theory": :math:`1 / (8 B^2)`, and the weighted mean is predicted
-          (Theorem 1 of [1]_);
-        - "mixable": :math:`1 / (2 B^2)`, and Vovk's substitution [3]_ is
-          predicted: the constant of the regret is four times smaller;
-        - a float, in units of one over the square of a label: that rate, and
-          the weighted mean is predicted;
-        - "auto": :math:`1 / (2 s^2)`, where the scale of the noise `s` comes
-          from the median of the last 128 absolute first differences. It does
-          much better than the named rates wherever the noise is smaller than
-          the labels, without their guarantee.
+        - "auto": by a pool of forecasters (levels, trends, autoregressions, a
+          season, running means since the last change), which on real series does
+          many times better than the theory's rate, with the learner of "theory"
+          as a guard: on every sequence the loss is at most the guard's plus
+          :math:`22 B^2`;
+        - "theory": by the mean of running means that started in different rows,
+          weighted by how well each did at the rate :math:`1 / (8 B^2)` (Theorem 1
+          of [1]_);
+        - "mixable": the same at the rate :math:`1 / (2 B^2)`, with Vovk's
+          substitution [3]_ in place of the weighted mean: the constant of the
+          regret is four times smaller;
+        - a float, in units of one over the square of a label: as "theory", at
+          that rate.
 
     bound : float, default=None
         `B`, in units of the labels: no label is larger in absolute value, and
         one that is raises a ValueError. With None it is learnt: where a label
         exceeds the present `B`, this becomes the larger of `2 B` and the
-        label's absolute value, and for the rates "theory" and "mixable" the
-        learner starts again with this label. The regrets of the pieces form a
+        label's absolute value, and the learner of "theory" and "mixable"
+        starts again with this label. The regrets of the pieces form a
         geometric sum, so that the rate of the regret is kept. Predictions at
-        other rates don't depend on it.
+        other rates don't depend on it, but for the guard of "auto".
     pruning : {"aflh"} or None, default="aflh"
         With "aflh" the running mean that starts in round
         :math:`r 2^k`, `r` odd, lives for :math:`2^{k+2} + 1` further rounds
         [2]_: O(log n) time and memory per label. With None all live for ever:
-        O(n) per label.
+        O(n) per label. With "auto" it concerns the guard.
     keep_history : bool, default=True
         Whether positions and estimates of all rows are kept for `predict`.
         With False memory doesn't grow with the number of rows, and `predict`
@@ -92,14 +88,31 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         `keep_history`.
     bound_ : float or ndarray of shape (n_outputs,)
         `B` in force: the given bound, or the one learnt.
+    std_ : float or ndarray of shape (n_outputs,)
+        Standard deviation of the next label about its prediction, such that
+        nine in ten labels fall within 1.645 of it; infinite before the second
+        label.
     noise_scale_ : float or ndarray of shape (n_outputs,)
-        Standard deviation of the noise behind the rate "auto"; 0 while no two
-        labels were seen. Only with that rate.
+        Standard deviation of the errors that the pool reckons with, drawn in where
+        they are large. Only with "auto".
+    breakpoints_ : ndarray of shape (n_breakpoints,) or list of n_outputs such
+        First row, from 0, of each new segment by the labels so far; found with
+        a delay of about 2 labels for a jump of 5 standard deviations, 8 for one
+        of 2. Later labels may change them. See `sktvdenoise.breakpoints`.
+    run_length_ : int or ndarray of shape (n_outputs,)
+        Rows since the birth of the heaviest expert: for how long the level has
+        stood, as far as the experts can tell.
     expert_births_ : ndarray of shape (n_experts,) or list of n_outputs such
         The row, from 0, that is the first each living expert sees, ascending.
         The last is the newborn, which sees its first label in the next round.
+        With "auto", the experts are those of the pool's running means.
     expert_weights_ : ndarray of shape (n_experts,) or list of n_outputs such
         Weights of the living experts in the next prediction; their sum is 1.
+        With "auto", the probability that the level has stood since each birth
+        (if it changes once in 500 rounds).
+    member_weights_ : dict of str to float, or list of n_outputs such
+        How much of the next prediction each member of the pool accounts for,
+        heaviest first. Their sum is 1. Only with "auto".
 
     See Also
     --------
@@ -110,7 +123,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    In round `t` of `1, 2, ...` expert `j <= t` predicts the mean
+    With "theory", in round `t` of `1, 2, ...` expert `j <= t` predicts the mean
     :math:`x_t^j` of labels `j, ..., t - 1`; the newborn `t` predicts the last
     label. The loss of a row is :math:`w_t (y_t - x_t)^2` with sample weight
     :math:`w_t`, and
@@ -130,6 +143,9 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     Several outputs are independent instances (Proposition 10 of [1]_).
     Weights count relative to 1: a larger one than all before is met like a
     label beyond the bound, by a smaller rate and a new start.
+
+    Parameters are read where a stream starts: in `fit`, and in the first
+    `partial_fit`.
 
     References
     ----------
@@ -237,7 +253,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         self.partial_fit_predict(X, y, sample_weight)
         return self
 
-    def partial_fit_predict(self, X, y, sample_weight=None):
+    def partial_fit_predict(self, X, y, sample_weight=None, *, return_std=False):
         """Go on learning, and return what was predicted before each label.
 
         The predictions don't depend on how rows are cut into batches. They
@@ -251,11 +267,17 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
             As in `fit`.
+        return_std : bool, default=False
+            Whether to return the standard deviations, too.
 
         Returns
         -------
         predictions : ndarray of the shape of y
             The prediction for each row, made before its label was seen.
+        std : ndarray of the shape of y
+            Standard deviation of the label about its prediction, known before
+            the label was seen; infinite for the first two labels. Only with
+            `return_std`.
 
         Raises
         ------
@@ -271,9 +293,10 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         self._check_order(positions)
         if first:
             self._start(y)
-        return self._learn(positions, y, weights)
+        predictions, std = self._learn(positions, y, weights)
+        return (predictions, std) if return_std else predictions
 
-    def predict(self, X):
+    def predict(self, X, return_std=False):
         """Estimate the level at positions, from the labels up to each.
 
         At the last position seen and after it, this is the prediction for the
@@ -287,10 +310,15 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         X : array-like of shape (n_queries,) or (n_queries, 1)
             Positions, in any order. Those before the first get the first
             estimate.
+        return_std : bool, default=False
+            Whether to return the standard deviations, too.
 
         Returns
         -------
         estimates : ndarray of shape (n_queries,) or (n_queries, n_outputs)
+        std : ndarray of the same shape
+            Standard deviation of the next label about the estimate, as known
+            then. Only with `return_std`.
 
         Raises
         ------
@@ -303,7 +331,10 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         query = check_positions(self, X, reset=False)
         if self._keeps_history:
-            return step_predict(self.positions_, self.values_, query)
+            estimates = step_predict(self.positions_, self.values_, query)
+            if not return_std:
+                return estimates
+            return estimates, step_predict(self.positions_, self._stds, query)
         early = query < self._last_position
         if early.any():
             row = int(np.argmax(early))
@@ -312,8 +343,96 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
                 f"{self._last_position:g}, and estimates of the past are not kept "
                 "with keep_history=False."
             )
-        forecast = self._per_output(self._streams["forecast"])
-        return np.full(query.shape + np.shape(forecast), forecast)
+        forecast = self._by_output("forecast", lambda stream: stream.forecast)
+        std = self.std_
+        estimates = np.full(query.shape + np.shape(forecast), forecast)
+        return (estimates, np.full_like(estimates, std)) if return_std else estimates
+
+    def predict_interval(self, X, coverage=0.9):
+        """Interval of the next label at positions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries,) or (n_queries, 1)
+            Positions, as in `predict`.
+        coverage : float, default=0.9
+            The part of the labels that should fall inside, between 0 and 1. What
+            is calibrated is 0.9; others follow from it as for a normal
+            distribution.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_queries,) or (n_queries, n_outputs)
+
+        Raises
+        ------
+        ValueError
+            As `predict`, and if `coverage` isn't between 0 and 1.
+        """
+        if not 0.0 < coverage < 1.0:
+            raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
+        estimates, std = self.predict(X, return_std=True)
+        reach = norm.ppf(0.5 + coverage / 2) * std
+        return estimates - reach, estimates + reach
+
+    def predict_one(self):
+        """Predict the next label.
+
+        Returns
+        -------
+        prediction : float
+            The same as `predict` at the last position; 0 before the first row.
+
+        Raises
+        ------
+        ValueError
+            If the stream has several outputs.
+        """
+        if not hasattr(self, "n_samples_seen_"):
+            return 0.0
+        if not self._single_output:
+            self._refuse_outputs("predict_one")
+        return self._streams[0].forecast
+
+    def learn_one(self, y):
+        """Learn a label, at the position that follows the last one by 1.
+
+        The same as `partial_fit` with one row, without its overhead.
+
+        Parameters
+        ----------
+        y : float
+            The label.
+
+        Returns
+        -------
+        self : OnlineTVDenoiser
+
+        Raises
+        ------
+        ValueError
+            If the label isn't finite (unless NaN and `missing` is "skip"), is
+            beyond `bound` or above 1e140, or the stream has several outputs.
+        """
+        if not hasattr(self, "n_samples_seen_"):
+            return self.partial_fit([0.0], [y])
+        if not self._single_output:
+            self._refuse_outputs("learn_one")
+        largest = _LARGEST_LABEL if self._bound is None else self._bound
+        if not -largest <= y <= largest and not (y != y and self._skips):
+            # Says what is wrong.
+            self._check_rows([0.0], [y], None, reset=False)
+        stream = self._streams[0]
+        if y != y:
+            stream.learn(np.array([y]), np.ones(1))
+        else:
+            stream.learn_one(y)
+        self._last_position += 1.0
+        self.n_samples_seen_ += 1
+        if self._keeps_history:
+            n = self._n_kept
+            self._keep(n, n + 1, self._last_position, stream.forecast, stream.std)
+        return self
 
     @property
     def positions_(self):
@@ -327,27 +446,37 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
 
     @property
     def bound_(self):
-        self._check_attribute("bound_")
-        return self._per_output(self._streams["bound"])
+        return self._by_output("bound_", lambda stream: stream.bound)
 
     @property
-    def noise_scale_(self):
-        self._check_attribute("noise_scale_")
-        if self.learning_rate != "auto":
-            raise AttributeError('noise_scale_ is there only with learning_rate="auto"')
-        return self._per_output(self._streams["noise_scale"])
+    def std_(self):
+        return self._by_output("std_", lambda stream: stream.std)
+
+    @property
+    def breakpoints_(self):
+        return self._list("breakpoints_", Stream.breakpoints)
+
+    @property
+    def run_length_(self):
+        return self._by_output("run_length_", Stream.run_length)
 
     @property
     def expert_births_(self):
-        self._check_attribute("expert_births_")
-        births = [row.astype(np.int64) for row in self._experts(Expert.BIRTH)]
-        return births[0] if self._single_output else births
+        return self._list("expert_births_", lambda stream: stream.experts()[0])
 
     @property
     def expert_weights_(self):
-        self._check_attribute("expert_weights_")
-        weights = [row / row.sum() for row in self._experts(Expert.WEIGHT)]
-        return weights[0] if self._single_output else weights
+        return self._list("expert_weights_", lambda stream: stream.experts()[1])
+
+    @property
+    def noise_scale_(self):
+        self._check_auto("noise_scale_")
+        return self._by_output("noise_scale_", lambda stream: stream.noise_scale)
+
+    @property
+    def member_weights_(self):
+        self._check_auto("member_weights_")
+        return self._list("member_weights_", Stream.members)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "n_samples_seen_")
@@ -401,84 +530,74 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         self._single_output = y.ndim == 1
         n_outputs = 1 if self._single_output else y.shape[1]
         # What the state is made for holds until the next start.
-        self._pruned = self.pruning == "aflh"
+        self._bound = self.bound
+        self._skips = self.missing == "skip"
         self._keeps_history = self.keep_history
-        capacity = PRUNED_CAPACITY if self._pruned else 2
-        self._streams, self._tables, self._noises = new_streams(n_outputs, capacity)
-        if self.bound is not None:
-            self._streams["bound"] = self.bound
+        self._streams = [
+            Stream(self.learning_rate, self.bound, self.pruning == "aflh")
+            for _ in range(n_outputs)
+        ]
         self.n_samples_seen_ = 0
         self._n_kept = 0
         self._last_position = -np.inf
         self._positions = np.empty(0)
-        self._values = np.empty((0, *y.shape[1:]))
+        self._values, self._stds = np.empty((2, 0, *y.shape[1:]))
 
     def _learn(self, positions, y, weights):
-        n_samples = len(positions)
-        code, rate = Rate.FIXED, self.learning_rate
-        if isinstance(rate, str):
-            code, rate = Rate[rate.upper()], 0.0
-        if not self._pruned:
-            # The newborn of the next round comes on top.
-            needed = int(self._streams["n_alive"].max()) + n_samples
-            self._tables = _with_room(self._tables, needed, axis=2)
-        predictions, values = np.empty((2, *y.shape))
-        columns = y.reshape(n_samples, -1).T
-        outputs = zip(
-            columns,
-            predictions.reshape(n_samples, -1).T,
-            values.reshape(n_samples, -1).T,
+        """Learn checked rows. Returns predictions and their standard deviations."""
+        columns = y.reshape(len(y), -1).T
+        learned = [
+            stream.learn(labels, weights)
+            for stream, labels in zip(self._streams, columns)
+        ]
+        predictions, values, std, next_std = (
+            np.stack(arrays, axis=-1).reshape(y.shape) for arrays in zip(*learned)
         )
-        for channel, (labels, before, after) in enumerate(outputs):
-            flh_pass(
-                labels,
-                weights,
-                self._streams,
-                self._tables,
-                self._noises,
-                channel,
-                code,
-                rate,
-                self._pruned,
-                before,
-                after,
-            )
-        self.n_samples_seen_ += n_samples
+        self.n_samples_seen_ += len(y)
         self._last_position = float(positions[-1])
         if self._keeps_history:
-            start, self._n_kept = self._n_kept, self._n_kept + n_samples
-            self._positions = _with_room(self._positions, self._n_kept)
-            self._positions[start : self._n_kept] = positions
-            self._values = _with_room(self._values, self._n_kept)
-            self._values[start : self._n_kept] = values
-        return predictions
+            end = self._n_kept + len(y)
+            rows = slice(self._n_kept, end)
+            self._keep(rows, end, positions, values, next_std)
+        return predictions, std
 
-    def _experts(self, field):
-        """One row of every output's table, restricted to the living experts."""
-        alive = self._streams["n_alive"]
-        return [table[field, :n] for table, n in zip(self._tables, alive)]
+    def _keep(self, rows, end, positions, values, stds):
+        """Write rows, an index or a slice, of the history; its length is end then."""
+        self._n_kept = end
+        if end > len(self._positions):
+            self._positions = with_room(self._positions, end)
+            self._values = with_room(self._values, end)
+            self._stds = with_room(self._stds, end)
+        self._positions[rows] = positions
+        self._values[rows] = values
+        self._stds[rows] = stds
 
-    def _per_output(self, values):
-        return float(values[0]) if self._single_output else values.copy()
+    def _list(self, name, read):
+        """What `read` tells of the stream, or of each."""
+        self._check_attribute(name)
+        found = [read(stream) for stream in self._streams]
+        return found[0] if self._single_output else found
+
+    def _by_output(self, name, read):
+        found = self._list(name, read)
+        return found if self._single_output else np.array(found)
+
+    def _refuse_outputs(self, name):
+        raise ValueError(
+            f"{name} is for one output, and this stream has {len(self._streams)}. Use "
+            "partial_fit and predict."
+        )
 
     def _check_attribute(self, name):
         # AttributeError, so that hasattr is False until there are rows.
         if not hasattr(self, "n_samples_seen_"):
             raise AttributeError(f"{name} is there once rows have been seen")
 
+    def _check_auto(self, name):
+        if self.learning_rate != "auto":
+            raise AttributeError(f'{name} is there only with learning_rate="auto"')
+
     def _check_history(self, name):
         self._check_attribute(name)
         if not self._keeps_history:
             raise AttributeError(f"{name} is there only with keep_history=True")
-
-
-def _with_room(array, n, axis=0):
-    """The array itself if it has n entries along axis, else a copy with 2 n."""
-    if array.shape[axis] >= n:
-        return array
-    shape = list(array.shape)
-    room = shape[axis]
-    shape[axis] = 2 * n
-    larger = np.zeros(shape, dtype=array.dtype)
-    larger[(slice(None),) * axis + (slice(room),)] = array
-    return larger

@@ -112,7 +112,7 @@ def test_weights_are_a_distribution_after_every_label(learning_rate, pruning):
 # ---------------------------------------------------------------- the schedule
 
 
-@pytest.mark.parametrize("learning_rate", [*RATES, "auto"])
+@pytest.mark.parametrize("learning_rate", RATES)
 def test_births_are_the_alive_set_of_the_next_round(learning_rate):
     """S_8, S_16, S_17 and the sizes at 599, 1024 and 4095 on the way."""
     y = np.random.default_rng(3).uniform(-1, 1, size=4200)

@@ -58,7 +58,9 @@ def test_stream_is_drawn_as_predicted_before_each_label(rows):
     np.testing.assert_array_equal(estimate[1:], expected[1:])
     assert np.isnan(estimate[0])
     np.testing.assert_array_equal(xy(display.observations_), rows)
-    assert display.oracle_ is None and display.breakpoints_ is None
+    assert display.oracle_ is None
+    breakpoints = OnlineTVDenoiser().fit(X, y).breakpoints_
+    assert (display.breakpoints_ is None) == (len(breakpoints) == 0)
 
 
 def test_given_estimator_is_not_changed(rows):
