@@ -9,8 +9,8 @@
    touches the wall of the chord that ends first: one piece of u is known, and
    that point is the next apex. A step has no branch that depends on the data
    but the crossing. The samples between the touching point and the crossing are
-   visited again; where that grows beyond a fixed share of n, a funnel (both hulls
-   kept from the apex on, each sample pushed and popped once) takes over, so the
+   visited again; where that costs more than a funnel would (both hulls kept from
+   the apex on, each sample pushed and popped once), the funnel takes over, so the
    whole is O(n) for every input.
 
    Legend: lane 0 = lower wall, lane 1 = upper wall with its heights negated, so
@@ -144,13 +144,14 @@ SCAN_INLINE int chords_step(chords *c, double d, double w, duo wall, const int w
 }
 
 /* Scan from the apex until u is complete (returns 1), or until the samples visited
-   again exceed 4 per sample written and an allowance (returns 0). The first pieces
-   say little about those to come and get the larger allowance. */
+   again, and five for every piece (about the cost of a mispredicted crossing),
+   exceed 4 per sample written and an allowance (returns 0). The first pieces say
+   little about those to come and get the larger allowance. */
 SCAN_INLINE int taut_scan(taut *t, const int weighted)
 {
     const double *y = t->y, *w = t->w;
     const ptrdiff_t n = t->n, start = t->p;
-    ptrdiff_t again = 0;
+    ptrdiff_t spent = 0;
     while (t->p < n) {
         const ptrdiff_t p = t->p;
         const double ref = t->ref;
@@ -174,8 +175,8 @@ SCAN_INLINE int taut_scan(taut *t, const int weighted)
             taut_emit(t, low, ref + duo_first(c.slope), -1);
         else
             taut_emit(t, upp, ref - duo_second(c.slope), 1);
-        again += i - t->p;
-        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 64)
+        spent += i - t->p + 5;
+        if (spent > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 64)
             return 0;
     }
     return 1;
