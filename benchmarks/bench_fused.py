@@ -111,7 +111,7 @@ def relative_gap(y, u, alpha):
 
 def cases(n, rng):
     """Label, signals (fresh ones for every call where n is small), alpha."""
-    signals = [plateaus(n, rng) for _ in range(max(3, 200_000 // n))]
+    signals = [plateaus(n, rng) for _ in range(max(2, 200_000 // n))]
     for pieces in (n // 10, min(100, n // 50), 2, 1):
         yield f"plateaus + noise, {pieces} pieces", signals, None, pieces
     for name, y in smooth_signals(n, rng).items():
