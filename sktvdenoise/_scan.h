@@ -9,8 +9,8 @@
    touches the wall of the chord that ends first: one piece of u is known, and
    that point is the next apex. A step has no branch that depends on the data
    but the crossing. The samples between the touching point and the crossing are
-   visited again; where that grows beyond a fixed share of n, a funnel (both hulls
-   kept from the apex on, each sample pushed and popped once) takes over, so the
+   visited again; where that costs more than a funnel would (both hulls kept from
+   the apex on, each sample pushed and popped once), the funnel takes over, so the
    whole is O(n) for every input.
 
    Legend: lane 0 = lower wall, lane 1 = upper wall with its heights negated, so
@@ -28,10 +28,13 @@
 
 #if defined(_MSC_VER)
 #define SCAN_INLINE static __forceinline
+#define SCAN_APART static __declspec(noinline)
 #elif defined(__GNUC__)
 #define SCAN_INLINE static inline __attribute__((always_inline))
+#define SCAN_APART static __attribute__((noinline))
 #else
 #define SCAN_INLINE static inline
+#define SCAN_APART static
 #endif
 
 /* ---- a pair of doubles, one per lane ---- */
@@ -75,7 +78,7 @@ SCAN_INLINE duo duo_pick(duo mask, duo x, duo y)
 typedef struct {
     const double *y, *w;        /* w is NULL for unit weights */
     double *u;                  /* must not overlap y or w */
-    ptrdiff_t n, p;             /* p: first sample whose u is not yet known */
+    ptrdiff_t n, p, last;       /* first unknown sample; start of the last piece */
     ptrdiff_t pieces, visits;
     double alpha, ref;          /* ref: last value written, y[0] before the first */
     int side;
@@ -97,15 +100,50 @@ SCAN_INLINE duo taut_close(const taut *t)
     return t->side < 0 ? duo_of(-t->alpha, t->alpha) : duo_of(t->alpha, -t->alpha);
 }
 
-/* Write the piece [p, end]. The step of u at a boundary has the sign of the step
-   of y there; a value that breaks this does so by rounding and is the last one. */
+typedef struct { double s, k; ptrdiff_t end; } segment;   /* rise s over weight k */
+
+/* The samples [first, end] as one segment, heights relative to the slope `ref`. The
+   rare uses are kept out of the loops. */
+SCAN_APART segment segment_of(const double *y, const double *w, ptrdiff_t first,
+                              ptrdiff_t end, double ref)
+{
+    segment all = {0, 0, end};
+    for (; first <= end; first++) {
+        all.k += w ? w[first] : 1.0;
+        all.s += (y[first] - ref) * (w ? w[first] : 1.0);
+    }
+    return all;
+}
+
+/* Whether the pieces that meet at p are one. u and y step in the direction of `side`
+   there. Where u does not, rounding has split a piece or moved its end past samples
+   of negligible weight; where y does not, it has if the step is tiny. */
+SCAN_INLINE int taut_tied(const taut *t, double value)
+{
+    const double before = t->y[t->p - 1], after = t->y[t->p];
+    const double step = t->side * (value - t->ref);
+    return !(step > 0)
+           || (t->side * (after - before) <= 0
+               && step <= 1e-12 * (fabs(value) + fabs(before) + fabs(after)));
+}
+
+/* Write the piece [p, end]; tied pieces get the value of the heavier. */
 SCAN_INLINE void taut_emit(taut *t, ptrdiff_t end, double value, int side)
 {
     const ptrdiff_t p = t->p;
     double *u = t->u;
     ptrdiff_t i;
-    if (p > 0 && (value > t->ref ? t->y[p] <= t->y[p - 1] : t->y[p] >= t->y[p - 1]))
-        value = t->ref;
+    if (p > 0 && taut_tied(t, value)) {
+        if (segment_of(t->y, t->w, t->last, p - 1, 0).k
+            < segment_of(t->y, t->w, p, end, 0).k) {
+            for (i = t->last; i < p; i++)
+                u[i] = value;
+        } else {
+            value = t->ref;
+        }
+    } else {
+        t->last = p;
+    }
     if (end < p + 16 && p + 16 <= t->n) {
         for (i = p; i < p + 16; i++)    /* later pieces overwrite the surplus */
             u[i] = value;
@@ -144,13 +182,14 @@ SCAN_INLINE int chords_step(chords *c, double d, double w, duo wall, const int w
 }
 
 /* Scan from the apex until u is complete (returns 1), or until the samples visited
-   again exceed 4 per sample written and an allowance (returns 0). The first pieces
-   say little about those to come and get the larger allowance. */
+   again, and five for every piece (about the cost of a mispredicted crossing),
+   exceed 4 per sample written and an allowance (returns 0). The first pieces say
+   little about those to come and get the larger allowance. */
 SCAN_INLINE int taut_scan(taut *t, const int weighted)
 {
     const double *y = t->y, *w = t->w;
     const ptrdiff_t n = t->n, start = t->p;
-    ptrdiff_t again = 0;
+    ptrdiff_t spent = 0;
     while (t->p < n) {
         const ptrdiff_t p = t->p;
         const double ref = t->ref;
@@ -168,22 +207,22 @@ SCAN_INLINE int taut_scan(taut *t, const int weighted)
         t->visits += i - p;
         low = p - 1 + (ptrdiff_t)duo_first(c.length);
         upp = p - 1 + (ptrdiff_t)duo_second(c.length);
-        if (!crossed)
+        if (!crossed) {
             taut_emit(t, n - 1, ref + duo_first(c.slope), 0);
-        else if (low < upp)
+            return 1;
+        }
+        if (low < upp)
             taut_emit(t, low, ref + duo_first(c.slope), -1);
         else
             taut_emit(t, upp, ref - duo_second(c.slope), 1);
-        again += i - t->p;
-        if (again > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 64)
+        spent += i - t->p + 5;
+        if (spent > 4 * (t->p - start) + t->n / (t->pieces < 16 ? 4 : 64) + 64)
             return 0;
     }
     return 1;
 }
 
 /* ---- funnel ---- */
-
-typedef struct { double s, k; ptrdiff_t end; } segment;   /* rise s over weight k */
 
 /* The hull of one wall from the apex to the present sample: slopes fall. All
    segments but the last are in [head, tail). */
@@ -230,9 +269,11 @@ SCAN_INLINE double taut_value(const taut *t, ptrdiff_t end, int side, const int 
 }
 
 /* Where the one segment of `across` is steeper than the other hull allows, the
-   string touches that hull: write its first pieces. Heights are seen from the
-   apex, so `across` moves with it. */
-SCAN_INLINE void taut_touch(taut *t, hull *touched, hull *across, int side,
+   string touches that hull: write its first pieces. Heights are seen from the apex,
+   so `across` moves with it, by a difference; where little of its weight remains it
+   is summed anew. Each time the weight of what lies ahead has fallen by 10^4, so a
+   sample is summed but a few times. */
+SCAN_INLINE void taut_touch(taut *t, hull *touched, hull *across, int side, double ref,
                             const int weighted)
 {
     if (across->head != across->tail)
@@ -240,17 +281,22 @@ SCAN_INLINE void taut_touch(taut *t, hull *touched, hull *across, int side,
     while (touched->head != touched->tail
            && touched->head->s * across->last.k > -(across->last.s * touched->head->k)) {
         const segment first = *touched->head;
+        taut_emit(t, first.end, taut_value(t, first.end, side, weighted), side);
         across->last.s += first.s;
         across->last.k -= first.k;
-        taut_emit(t, first.end, taut_value(t, first.end, side, weighted), side);
+        if (weighted && across->last.k < 1e-4 * first.k) {
+            across->last = segment_of(t->y, t->w, t->p, across->last.end, ref);
+            across->last.s = side * across->last.s
+                             - (across->last.end < t->n - 1 ? 2 : 1) * t->alpha;
+        }
         hull_pop(touched);
     }
 }
 
-/* Follow both hulls from the apex until u is complete (returns 1), or until `quota`
-   samples were read and the look-ahead is below a quarter of what was written
-   (returns 0). `store` has room for 2 (n - p) segments. */
-SCAN_INLINE int taut_funnel(taut *t, segment *store, ptrdiff_t quota, const int weighted)
+/* Follow both hulls from the apex until u is complete, or until `quota` samples were
+   read and the look-ahead is below a quarter of what was written. `store` has room for
+   2 (n - p) segments. */
+SCAN_INLINE void taut_funnel(taut *t, segment *store, ptrdiff_t quota, const int weighted)
 {
     const double *y = t->y, *w = t->w, ref = t->ref;
     const ptrdiff_t n = t->n, start = t->p;
@@ -264,35 +310,48 @@ SCAN_INLINE int taut_funnel(taut *t, segment *store, ptrdiff_t quota, const int 
         const double close = i < n - 1 ? 0 : t->alpha;
         hull_push(&low, d + close, k, i);
         hull_push(&upp, -d + close, k, i);
-        taut_touch(t, &low, &upp, -1, weighted);
-        taut_touch(t, &upp, &low, 1, weighted);
+        taut_touch(t, &low, &upp, -1, ref, weighted);
+        taut_touch(t, &upp, &low, 1, ref, weighted);
         if (i - start >= quota && 4 * (i - t->p) < t->p - start && i < n - 1)
             break;
     }
     t->visits += i - start;
-    if (i < n)
-        return 0;
-    taut_emit(t, n - 1, taut_value(t, n - 1, 0, weighted), 0);
-    return 1;
+    if (i == n)
+        taut_emit(t, n - 1, taut_value(t, n - 1, 0, weighted), 0);
 }
 
 /* ---- the two together ---- */
 
-SCAN_INLINE int taut_run(taut *t, const int weighted)
+/* Each loop is compiled apart, once for unit weights and once for any, on a copy of
+   the string that nothing else can point to: its variables stay in registers. */
+SCAN_APART int scan_unit(taut *t)
 {
-    segment *store = NULL;
-    ptrdiff_t quota = t->n / 8;
-    while (!taut_scan(t, weighted)) {
-        if (store == NULL)
-            store = (segment *)malloc(2 * (size_t)(t->n - t->p) * sizeof(segment));
-        if (store == NULL)
-            return -1;
-        if (taut_funnel(t, store, quota, weighted))
-            break;
-        quota *= 2;
-    }
-    free(store);
-    return 0;
+    taut own = *t;
+    const int done = taut_scan(&own, 0);
+    *t = own;
+    return done;
+}
+
+SCAN_APART int scan_weighted(taut *t)
+{
+    taut own = *t;
+    const int done = taut_scan(&own, 1);
+    *t = own;
+    return done;
+}
+
+SCAN_APART void funnel_unit(taut *t, segment *store, ptrdiff_t quota)
+{
+    taut own = *t;
+    taut_funnel(&own, store, quota, 0);
+    *t = own;
+}
+
+SCAN_APART void funnel_weighted(taut *t, segment *store, ptrdiff_t quota)
+{
+    taut own = *t;
+    taut_funnel(&own, store, quota, 1);
+    *t = own;
 }
 
 /* Write the solution to u. Returns 0, or -1 if memory ran out. `visits` receives
@@ -300,10 +359,23 @@ SCAN_INLINE int taut_run(taut *t, const int weighted)
 static int taut_solve(const double *y, const double *w, ptrdiff_t n, double alpha,
                       double *u, ptrdiff_t *visits)
 {
-    taut t = {y, w, u, n, 0, 0, 0, alpha, y[0], 0};
-    const int status = w ? taut_run(&t, 1) : taut_run(&t, 0);
+    taut t = {y, w, u, n, 0, 0, 0, 0, alpha, y[0], 0};
+    segment *store = NULL;
+    ptrdiff_t quota = n / 8;
+    while (!(w ? scan_weighted(&t) : scan_unit(&t))) {
+        if (store == NULL)
+            store = (segment *)malloc(2 * (size_t)(n - t.p) * sizeof(segment));
+        if (store == NULL)
+            return -1;
+        if (w)
+            funnel_weighted(&t, store, quota);
+        else
+            funnel_unit(&t, store, quota);
+        quota *= 2;
+    }
+    free(store);
     *visits = t.visits;
-    return status;
+    return 0;
 }
 
 #endif

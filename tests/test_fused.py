@@ -244,6 +244,35 @@ def test_fallback_is_certified():
                 assert abs(relative_gap(y, w, u, alpha)) < 1e-9
 
 
+@pytest.mark.parametrize("decades", [8, 16])
+def test_uneven_weights(decades):
+    """Samples of negligible weight must not spoil the heavy ones."""
+
+    def objective(u):
+        return 0.5 * np.sum(w * (y - u) ** 2) + alpha * np.abs(np.diff(u)).sum()
+
+    for n in (20, 300, 5000):
+        w = 10.0 ** np.random.default_rng(n).uniform(-decades, 0, n)
+        for y in families(n, n).values():
+            vanish, _ = path(y, w)
+            for fraction in (1e-4, 1e-2, 0.1, 0.5):
+                alpha = fraction * (largest_alpha(y, w) or 1.0)
+                u, v = solved(y, w, alpha), np.empty(n)
+                form(y, w, vanish, alpha, alpha, v)
+                error = abs(objective(u) - objective(v))
+                assert error <= 1e-11 * objective(v) + 1e-15 * np.sum(w * y**2)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-12, 1e-16, 1e-30, 1e-300])
+def test_tiny_alpha_returns_the_data(scale):
+    for n in (50, 3000):
+        for w in weightings(n, n).values():
+            for y in families(n, n).values():
+                alpha = scale * (np.ptp(y) or 1.0)
+                error = np.max(ones(y, w) * np.abs(solved(y, w, alpha) - y))
+                assert error <= 2.001 * alpha + 3e-15 * np.abs(y).max()
+
+
 @pytest.mark.parametrize("alpha", [1e3, 1e18, 1e300, np.inf])
 def test_large_alpha_is_the_mean_to_rounding(alpha):
     y = families(50, 6)["noise"]
