@@ -66,7 +66,7 @@ static inline void sktv_ml_poly(ptrdiff_t n, double x, double slope,
     }
 }
 
-/* The part of sktv_weights_of below that doesn't depend on the largest exponent:
+/* What sktv_gaussian below needs:
    exponent = -(y - m)^2 / (2 s (noise + v)), norm = (noise + v)^-1/2. */
 static inline void sktv_exponents(ptrdiff_t n, double y, double noise, double s,
                                   const double *SKTV_RESTRICT m,
