@@ -68,6 +68,12 @@ cdef inline double noise_variance(const Pool* s) noexcept nogil:
     return max(max(s.variance, 1e-10 * width * width), SMALLEST_VARIANCE)
 
 
+cdef inline double within_reach(const Pool* s, double x) noexcept nogil:
+    """x drawn in to what may be predicted."""
+    cdef double margin = MARGIN * (s.high - s.low)
+    return clip(x, s.low - margin, s.high + margin)
+
+
 cdef inline bint is_mixture(long long kind) noexcept nogil:
     return MEANS <= kind <= ROBUST_TRENDS
 
@@ -243,7 +249,7 @@ cdef void advance(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
     cdef double* prediction = (<Top*>memory).prediction
     cdef Ridge* ridge
     cdef Profile* profile
-    cdef double gain, margin = MARGIN * (s.high - s.low)
+    cdef double gain
     cdef Py_ssize_t i, j
     cdef const Row* row
     cdef double* state
@@ -284,21 +290,22 @@ cdef void advance(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
         for j in range(row.first, row.first + row.n_members):
             if prediction[j] != prediction[j]:
                 prediction[j] = s.last
-            prediction[j] = clip(prediction[j], s.low - margin, s.high + margin)
+            prediction[j] = within_reach(s, prediction[j])
 
 
 cdef void predict(Pool* s, Top* top, Py_ssize_t n_members) noexcept nogil:
     """Trackers and top: weights are positive regrets over their variances.
 
     The two steadiest trackers have a standard deviation of their regret on top: they
-    are what to believe in until regrets tell more.
+    are what to believe in until regrets tell more. Rounding must not lead a mean out
+    of reach: where all labels are equal, so are all predictions.
     """
     cdef Py_ssize_t n = n_members + N_TRACKERS
     cdef Py_ssize_t j, k
-    cdef double unused, weight, total, dot
+    cdef double weight, total, dot
     for k in range(N_TRACKERS):
-        sktv_sums(n_members, top.weight + k * MAX_MEMBERS, top.prediction, &unused,
-                  top.prediction + n_members + k)
+        sktv_sums(n_members, top.weight + k * MAX_MEMBERS, top.prediction, &total, &dot)
+        top.prediction[n_members + k] = within_reach(s, dot / total)
     for j in range(n):
         weight = top.regret[j]
         if n_members <= j < n_members + N_STEADY:
@@ -310,7 +317,7 @@ cdef void predict(Pool* s, Top* top, Py_ssize_t n_members) noexcept nogil:
         for k in range(N_TRACKERS):
             top.share[n_members + k] = 1.0
         sktv_sums(n, top.share, top.prediction, &total, &dot)
-    s.output = dot / total
+    s.output = within_reach(s, dot / total)
 
 
 cdef void learn(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
