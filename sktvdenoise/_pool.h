@@ -46,11 +46,12 @@ static inline void sktv_share(ptrdiff_t n, double share,
         weight[j] = weight[j] * scale + share;
 }
 
-/* ML-Poly: with the gap g = x - p, drawn in to `most`, the regret of x against p
-   grows by r = slope * g - curvature * (gap^2 - free)_+, its variance by r^2 + step. */
+/* ML-Poly: with the gap g = x - p, drawn in to `most`, and 0 if not above `least`,
+   the regret of x against p grows by r = slope * g - curvature * (gap^2 - free)_+,
+   its variance by r^2 + step. */
 static inline void sktv_ml_poly(ptrdiff_t n, double x, double slope,
-                                double step, double most, double curvature,
-                                double free, const double *SKTV_RESTRICT p,
+                                double step, double least, double most,
+                                double curvature, double free, const double *SKTV_RESTRICT p,
                                 double *SKTV_RESTRICT regret,
                                 double *SKTV_RESTRICT variance)
 {
@@ -58,7 +59,8 @@ static inline void sktv_ml_poly(ptrdiff_t n, double x, double slope,
     for (j = 0; j < n; j++) {
         const double gap = x - p[j];
         const double above = gap > -most ? gap : -most;
-        const double near = above < most ? above : most;
+        const double within = above < most ? above : most;
+        const double near = fabs(gap) > least ? within : 0.0;
         const double far = gap * gap - free;
         const double r = slope * near - curvature * (far > 0.0 ? far : 0.0);
         regret[j] += r;

@@ -26,7 +26,7 @@ cdef extern from "_pool.h" nogil:
     void sktv_share(Py_ssize_t n, double share, const double* factor,
                     double* weight)
     void sktv_ml_poly(Py_ssize_t n, double x, double slope, double step,
-                      double most, double curvature, double free,
+                      double least, double most, double curvature, double free,
                       const double* p, double* regret, double* variance)
     void sktv_winsorised(double square, double gain, double* variance,
                          long long* n_surprises)
@@ -208,10 +208,14 @@ cdef inline bint held_back(Pool* s, double y) noexcept nogil:
 
 cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
                     bint weigh) noexcept nogil:
-    """Trackers, top and noise learn from the errors of the round."""
+    """Trackers, top and noise learn from the errors of the round.
+
+    Where labels repeat, errors and gaps are those of rounding and tell nothing.
+    """
+    cdef double rounding = 1e-14 * max(fabs(s.low), fabs(s.high))
     cdef double v = noise_variance(s)
     cdef double x = s.output
-    cdef double error, most, largest = 0.0, square
+    cdef double error, most, largest = rounding, square
     cdef double factor[MAX_MEMBERS]
     cdef Py_ssize_t n = n_members + N_TRACKERS
     cdef Py_ssize_t j, k
@@ -228,16 +232,18 @@ cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
         error = clip(error, -0.5 * most, 0.5 * most)
     for j in range(n):
         largest = max(largest, fabs(x - top.prediction[j]))
-    largest = 2.0 * w * error * min(largest, most)
+    largest = 2.0 * w * error * min(largest, most) if largest > rounding else 0.0
     largest = max(largest * largest, s.largest)
-    sktv_ml_poly(n, x, 2.0 * w * error, largest - s.largest, most, 0.02 * w, 100.0 * v,
-                 top.prediction, top.regret, top.variance)
+    sktv_ml_poly(n, x, 2.0 * w * error, largest - s.largest, rounding, most,
+                 0.02 * w, 100.0 * v, top.prediction, top.regret, top.variance)
     s.largest = largest
     square = w * (y - x) * (y - x)
+    if fabs(y - x) <= rounding:
+        return
     if s.variance == 0.0:
         # The first error is as likely as not a trend's.
         s.variance = 0.1 * square
-    elif square > 0.0:
+    else:
         sktv_winsorised(square, max(0.01, 1.0 / (s.round - 1)), &s.variance,
                         &s.n_surprises)
 

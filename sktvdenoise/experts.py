@@ -487,7 +487,7 @@ def profile_update(level, deviations, phase, y, gain, seasonal_gain):
     error = y - level - deviations[phase]
     deviations = deviations.copy()
     deviations[phase] += seasonal_gain * (1 - gain) * error
-    return level + gain * error, deviations
+    return float(level + gain * error), deviations
 
 
 # The members of learning_rate="auto": name, kind, parameters (see `Kind`), weight at
