@@ -67,6 +67,14 @@ class Stream:
         self._pending = []
         self.n_samples_seen = 0
 
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        make_writeable(self)
+
+    @property
+    def has_pool(self):
+        return self._pool is not None
+
     def learn(self, y, weights):
         """Learn labels; NaN and those of weight 0 are passed over.
 
@@ -183,6 +191,19 @@ class Stream:
             rows, labels = zip(*self._pending)
             breakpoints.push(self._summary, np.array(labels, dtype=float), rows)
             self._pending = []
+
+
+def make_writeable(instance):
+    """Copy arrays that unpickling has mapped into read-only memory, as joblib does."""
+    for name, value in vars(instance).items():
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            setattr(instance, name, value.copy())
+        elif isinstance(value, tuple):
+            copies = (
+                v.copy() if isinstance(v, np.ndarray) and not v.flags.writeable else v
+                for v in value
+            )
+            setattr(instance, name, tuple(copies))
 
 
 def with_room(array, n, axis=0):
