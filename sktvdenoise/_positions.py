@@ -39,7 +39,8 @@ def check_positions(estimator, X, *, reset):
     TypeError
         If `X` holds dates or time differences.
     """
-    _refuse_times(X)
+    if not _is_plain(X):
+        _refuse_times(X)
     positions = _as_float(X, "X")
     if positions.ndim == 2:
         if positions.shape[1] != 1:
@@ -47,7 +48,9 @@ def check_positions(estimator, X, *, reset):
                 f"X holds one position per row: its shape must be (n_samples,) or "
                 f"(n_samples, 1), got {positions.shape}."
             )
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if reset or not _is_plain(X) or hasattr(estimator, "feature_names_in_"):
+            # Otherwise a plain column meets a plain column.
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
         positions = positions[:, 0]
     elif reset:
         estimator.n_features_in_ = 1
@@ -82,7 +85,8 @@ def check_labels(y, n_samples=None, *, allow_nan=False, bound=None):
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None."
         )
-    _refuse_times(y, "y", "Labels")
+    if not _is_plain(y):
+        _refuse_times(y, "y", "Labels")
     y = np.ascontiguousarray(_as_float(y, "y"))
     if n_samples is not None and y.shape[0] != n_samples:
         raise ValueError(
@@ -163,8 +167,20 @@ def _ndim(array):
     return array.ndim if hasattr(array, "ndim") else np.asarray(array).ndim
 
 
+def _is_plain(array):
+    """Whether `array` is what every input becomes."""
+    return (
+        type(array) is np.ndarray
+        and array.dtype == np.float64
+        and array.ndim in (1, 2)
+        and array.size > 0
+    )
+
+
 def _as_float(array, name):
     """`array` with one or two dimensions as float64; missing values become NaN."""
+    if _is_plain(array):
+        return array
     if hasattr(array, "to_numpy"):
         array = np.asarray(array)
     if _ndim(array) == 0:

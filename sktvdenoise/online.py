@@ -545,14 +545,15 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
 
     def _learn(self, positions, y, weights):
         """Learn checked rows. Returns predictions and their standard deviations."""
-        columns = y.reshape(len(y), -1).T
-        learned = [
-            stream.learn(labels, weights)
-            for stream, labels in zip(self._streams, columns)
-        ]
-        predictions, values, std, next_std = (
-            np.stack(arrays, axis=-1).reshape(y.shape) for arrays in zip(*learned)
-        )
+        if self._single_output:
+            learned = self._streams[0].learn(y, weights)
+        else:
+            by_output = [
+                stream.learn(labels, weights)
+                for stream, labels in zip(self._streams, y.T)
+            ]
+            learned = (np.stack(arrays, axis=-1) for arrays in zip(*by_output))
+        predictions, values, std, next_std = learned
         self.n_samples_seen_ += len(y)
         self._last_position = float(positions[-1])
         if self._keeps_history:
