@@ -67,6 +67,11 @@ class Stream:
         self._pending = []
         self.n_samples_seen = 0
 
+    def __getstate__(self):
+        # The same whether labels came one by one or in batches.
+        self._push_pending()
+        return vars(self).copy()
+
     def __setstate__(self, state):
         self.__dict__.update(state)
         make_writeable(self)
