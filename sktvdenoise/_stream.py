@@ -68,6 +68,19 @@ class Stream:
         self._pending = []
         self.n_samples_seen = 0
 
+    def __getstate__(self):
+        # The same whether labels came one by one or in batches.
+        self._push_pending()
+        return vars(self).copy()
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        make_writeable(self)
+
+    @property
+    def has_pool(self):
+        return self._pool is not None
+
     def learn(self, y, weights):
         """Learn labels; NaN and those of weight 0 are passed over.
 
@@ -77,6 +90,11 @@ class Stream:
             Forecasts made before and after each label, and the standard
             deviations of the label that was, and that will be, next.
         """
+        if len(y) == 1 and weights[0] == 1.0 and not np.isnan(y[0]):
+            before = self.forecast, self.std
+            self.learn_one(float(y[0]))
+            row = np.array([before[0], self.forecast, before[1], self.std])
+            return row[:, None]
         if not self._pruned:
             self._make_room(len(y))
         x, z, std, next_std = np.empty((4, len(y)))
@@ -185,6 +203,19 @@ class Stream:
             rows, labels = zip(*self._pending)
             breakpoints.push(self._summary, np.array(labels, dtype=float), rows)
             self._pending = []
+
+
+def make_writeable(instance):
+    """Copy arrays that unpickling has mapped into read-only memory, as joblib does."""
+    for name, value in vars(instance).items():
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            setattr(instance, name, value.copy())
+        elif isinstance(value, tuple):
+            copies = (
+                v.copy() if isinstance(v, np.ndarray) and not v.flags.writeable else v
+                for v in value
+            )
+            setattr(instance, name, tuple(copies))
 
 
 def with_room(array, n, axis=0):
