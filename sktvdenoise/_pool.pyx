@@ -55,17 +55,23 @@ cdef enum:
 cdef double MARGIN = 0.25        # of the range, beyond which nothing is predicted
 cdef double FAR = 20.0           # ranges beyond the range: held back once,
 cdef double VERY_FAR = 500.0     # three times
-cdef double SMALLEST_VARIANCE = 1e-200
+cdef double SMALLEST = 1e-100    # standard deviation
 cdef double LARGEST = 1e60       # label in units of a stream
 
 cdef inline double clip(double x, double low, double high) noexcept nogil:
     return min(max(x, low), high)
 
 
+cdef inline double rounding(const Pool* s) noexcept nogil:
+    """What is left of a difference of predictions where all labels are equal."""
+    return 1e-13 * max(fabs(s.low), fabs(s.high))
+
+
 cdef inline double noise_variance(const Pool* s) noexcept nogil:
-    """The variance of the noise, positive, and not below the labels' rounding."""
+    """The variance of the noise, positive, and above that of rounding."""
     cdef double width = s.near_high - s.near_low
-    return max(max(s.variance, 1e-10 * width * width), SMALLEST_VARIANCE)
+    cdef double least = max(rounding(s), SMALLEST)
+    return max(max(s.variance, 1e-10 * width * width), least * least)
 
 
 cdef inline double within_reach(const Pool* s, double x) noexcept nogil:
@@ -210,12 +216,13 @@ cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
                     bint weigh) noexcept nogil:
     """Trackers, top and noise learn from the errors of the round.
 
-    Where labels repeat, errors and gaps are those of rounding and tell nothing.
+    Errors and gaps that may be rounding tell nothing.
     """
-    cdef double rounding = 1e-14 * max(fabs(s.low), fabs(s.high))
     cdef double v = noise_variance(s)
     cdef double x = s.output
-    cdef double error, most, largest = rounding, square
+    cdef double error, most, square
+    cdef double least = rounding(s)
+    cdef double largest = least
     cdef double factor[MAX_MEMBERS]
     cdef Py_ssize_t n = n_members + N_TRACKERS
     cdef Py_ssize_t j, k
@@ -232,13 +239,13 @@ cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
         error = clip(error, -0.5 * most, 0.5 * most)
     for j in range(n):
         largest = max(largest, fabs(x - top.prediction[j]))
-    largest = 2.0 * w * error * min(largest, most) if largest > rounding else 0.0
+    largest = 2.0 * w * error * min(largest, most) if largest > least else 0.0
     largest = max(largest * largest, s.largest)
-    sktv_ml_poly(n, x, 2.0 * w * error, largest - s.largest, rounding, most,
+    sktv_ml_poly(n, x, 2.0 * w * error, largest - s.largest, least, most,
                  0.02 * w, 100.0 * v, top.prediction, top.regret, top.variance)
     s.largest = largest
     square = w * (y - x) * (y - x)
-    if fabs(y - x) <= rounding:
+    if fabs(y - x) <= least:
         return
     if s.variance == 0.0:
         # The first error is as likely as not a trend's.

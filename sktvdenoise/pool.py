@@ -257,9 +257,14 @@ class Pool:
 
     @property
     def noise(self):
-        """Variance of the noise, positive, and not below the labels' rounding."""
+        """Variance of the noise, positive, and above that of rounding."""
         width = self.near_high - self.near_low
-        return max(self.variance, 1e-10 * width**2, 1e-200)
+        return max(self.variance, 1e-10 * width**2, self.rounding**2, 1e-200)
+
+    @property
+    def rounding(self):
+        """What is left of a difference of predictions where all labels are equal."""
+        return 1e-13 * max(abs(self.low), abs(self.high))
 
     @property
     def member_weights(self):
@@ -325,13 +330,12 @@ class Pool:
             factors = student_factor(errors, noise / weight)
             for k, share in enumerate(_SHARES):
                 self.weights[k] = fixed_share_update(self.weights[k], factors, share)
-        # Where labels repeat, errors and gaps are those of rounding and tell nothing.
-        rounding = 1e-14 * max(abs(self.low), abs(self.high))
+        # Errors and gaps that may be rounding tell nothing.
         known = noise if self.variance > 0 else None
         round_ = self.output, self.predictions, y, weight
-        self.top = ml_poly_update(self.top, *round_, known, rounding)
+        self.top = ml_poly_update(self.top, *round_, known, self.rounding)
         square = weight * (y - self.output) ** 2
-        if abs(y - self.output) <= rounding:
+        if abs(y - self.output) <= self.rounding:
             return
         if self.variance == 0:
             # The first error is as likely as not a trend's.
