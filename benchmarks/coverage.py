@@ -55,11 +55,11 @@ def measure(streams, counted=None):
 def print_table(title, rows):
     """Print (name, number of labels, figures), and what is out of 85-95 %."""
     width = max(len(name) for name, *_ in rows)
-    columns = [f"{c:.0%}" for c in COVERAGES] + ["width"]
+    columns = [f"{c:.0%}" for c in COVERAGES] + ["  width"]
     print(f"{title:{width}}      n  " + " ".join(f"{c:>6}" for c in columns))
     for name, n, (*inside, wide) in rows:
         cells = " ".join(f"{100 * part:6.1f}" for part in inside)
-        print(f"{name:{width}} {n:6d}  {cells} {wide:6.2f}")
+        print(f"{name:{width}} {n:6d}  {cells} {wide:8.3g}")
     parts = np.array([figures[2] for *_, figures in rows])
     off = [name for (name, *_), part in zip(rows, parts) if not 0.85 <= part <= 0.95]
     means = " ".join(f"{100 * c:6.1f}" for c in np.mean([f[:4] for *_, f in rows], 0))

@@ -4,6 +4,8 @@ A stream of noisy numbers arrives; what is its level now?
 
 - `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
   the level will vary;
+- `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
+  regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
   are there, exact and in linear time;
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
@@ -25,6 +27,7 @@ except ImportError as error:
         "unbuilt source folder."
     ) from error
 
+from sktvdenoise.filter import OnlineTVFilter
 from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
 from sktvdenoise.offline import FusedLasso, fused_lasso
 from sktvdenoise.online import OnlineTVDenoiser
@@ -34,6 +37,7 @@ __all__ = [
     "DenoisingDisplay",
     "FusedLasso",
     "OnlineTVDenoiser",
+    "OnlineTVFilter",
     "__version__",
     "dynamic_regret",
     "fused_lasso",

@@ -29,6 +29,8 @@ from sktvdenoise.experts import POOL
 _ROWS, _MEMORY_SIZE = make_layout(POOL)
 _LAYOUT = _ROWS.view(np.uint8)
 _MEANS = next(row for row in _ROWS if row["kind"] == Kind.MEANS)
+# Squares of larger labels leave the range of floating-point numbers.
+LARGEST_LABEL = 1e140
 # Labels on their way to the summary of breakpoints, one by one, are few at most.
 _MOST_PENDING = 256
 
@@ -183,6 +185,17 @@ class Stream:
             rows, labels = zip(*self._pending)
             breakpoints.push(self._summary, np.array(labels, dtype=float), rows)
             self._pending = []
+
+
+def check_size(labels, bound, name):
+    """Raise a ValueError that names the first row with too large a label, if any."""
+    beyond = np.abs(labels) > (LARGEST_LABEL if bound is None else bound)
+    if beyond.any():
+        row = int(np.argmax(beyond.reshape(len(labels), -1).any(axis=1)))
+        why = "its square is too large a number"
+        if bound is not None:
+            why = f"bound={bound:g}; bound=None learns it"
+        raise ValueError(f"{name}[{row}] = {labels[row]} is too large: {why}.")
 
 
 def with_room(array, n, axis=0):

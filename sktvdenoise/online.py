@@ -14,12 +14,9 @@ from sktvdenoise._positions import (
     check_weights,
     step_predict,
 )
-from sktvdenoise._stream import Stream, with_room
+from sktvdenoise._stream import LARGEST_LABEL, Stream, check_size, with_room
 
 __all__ = ["OnlineTVDenoiser"]
-
-# Squares of larger labels leave the range of floating-point numbers.
-_LARGEST_LABEL = 1e140
 
 
 class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
@@ -418,7 +415,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
             return self.partial_fit([0.0], [y])
         if not self._single_output:
             self._refuse_outputs("learn_one")
-        largest = _LARGEST_LABEL if self._bound is None else self._bound
+        largest = LARGEST_LABEL if self._bound is None else self._bound
         if not -largest <= y <= largest and not (y != y and self._skips):
             # Says what is wrong.
             self._check_rows([0.0], [y], None, reset=False)
@@ -492,14 +489,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         positions = check_positions(self, X, reset=reset)
         n_samples = len(positions)
         y = check_labels(y, n_samples, allow_nan=self.missing == "skip")
-        largest = _LARGEST_LABEL if self.bound is None else self.bound
-        beyond = np.abs(y) > largest
-        if beyond.any():
-            row = int(np.argmax(beyond.reshape(n_samples, -1).any(axis=1)))
-            why = "its square is too large a number"
-            if self.bound is not None:
-                why = f"bound={self.bound:g}; bound=None learns it"
-            raise ValueError(f"Label y[{row}] = {y[row]} is too large: {why}.")
+        check_size(y, self.bound, "Label y")
         if whole and np.isnan(y).all():
             raise ValueError("Input y contains NaN in every row: nothing to learn.")
         weights = check_weights(sample_weight, n_samples, allow_all_zero=not whole)

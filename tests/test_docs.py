@@ -22,6 +22,8 @@ MODULES = [
 def test_docstring_examples_run(name):
     if name.endswith(".plotting"):
         pytest.importorskip("matplotlib").use("Agg")
+    if name.endswith(".river"):
+        pytest.importorskip("river")
     failures, _ = doctest.testmod(importlib.import_module(name))
     assert failures == 0
 
