@@ -20,7 +20,7 @@ MODULES = [
 
 @pytest.mark.parametrize("name", ["sktvdenoise", *MODULES])
 def test_docstring_examples_run(name):
-    if name.endswith(".plotting"):
+    if name.endswith((".plotting", "_display")):
         pytest.importorskip("matplotlib").use("Agg")
     if name.endswith(".river"):
         pytest.importorskip("river")
