@@ -410,11 +410,13 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         ValueError
             If the label isn't finite (unless NaN and `missing` is "skip"), is
             beyond `bound` or above 1e140, or the stream has several outputs.
+            Nothing has been learned then.
         """
         if not hasattr(self, "n_samples_seen_"):
             return self.partial_fit([0.0], [y])
         if not self._single_output:
             self._refuse_outputs("learn_one")
+        y = float(y)
         largest = LARGEST_LABEL if self._bound is None else self._bound
         if not -largest <= y <= largest and not (y != y and self._skips):
             # Says what is wrong.
