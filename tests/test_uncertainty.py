@@ -51,12 +51,12 @@ STREAMS = list(streams(100, np.random.default_rng(0)))
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("learning_rate", ["auto", "mixable"])
 def test_nine_in_ten_labels_fall_inside(learning_rate, stream):
-    """85 to 95 % on each stream, by intervals known before the labels."""
-    for seed in range(3):
-        y = streams(1200, np.random.default_rng(seed))[stream]
+    """88 to 92 % on each short stream, by intervals known before the labels."""
+    for seed in range(4):
+        y = streams(400, np.random.default_rng(seed))[stream]
         _, predictions, std = run(y, learning_rate=learning_rate)
         inside = np.abs(y - predictions)[2:] <= norm.ppf(0.95) * std[2:]
-        assert 0.85 <= inside.mean() <= 0.95
+        assert 0.88 <= inside.mean() <= 0.92
 
 
 def test_coverage_holds_in_every_part_of_a_stream():
