@@ -70,7 +70,7 @@ def table(header, rows):
 
 def _cell(value):
     if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 1e6 else f"{value:.1e}"
+        return f"{value:.4g}" if abs(value) < 1e6 else f"{value:.1e}"
     return str(value)
 
 

@@ -51,6 +51,8 @@ TOP_DTYPE = np.dtype(
     + [("weight", "f8", (N_TRACKERS, MAX_MEMBERS))])
 
 cdef double[N_TRACKERS] SHARES = [1e-4, 1e-3, 1e-2, 1e-1]
+cdef enum:
+    N_STEADY = 2                 # trackers of the smallest shares
 cdef double MARGIN = 0.25        # of the range, beyond which nothing is predicted
 cdef double FAR = 20.0           # ranges beyond the range: held back once,
 cdef double VERY_FAR = 500.0     # three times
@@ -226,7 +228,8 @@ cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
     s.largest = largest
     square = w * (y - x) * (y - x)
     if s.variance == 0.0:
-        s.variance = 0.5 * square
+        # The first error is as likely as not a trend's.
+        s.variance = 0.1 * square
     elif square > 0.0:
         sktv_winsorised(square, max(0.01, 1.0 / (s.round - 1)), &s.variance,
                         &s.n_surprises)
@@ -284,7 +287,11 @@ cdef void advance(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
 
 
 cdef void predict(Pool* s, Top* top, Py_ssize_t n_members) noexcept nogil:
-    """Trackers and top: weights are positive regrets over their variances."""
+    """Trackers and top: weights are positive regrets over their variances.
+
+    The two steadiest trackers have a standard deviation of their regret on top: they
+    are what to believe in until regrets tell more.
+    """
     cdef Py_ssize_t j, k
     cdef double unused, weight, total = 0.0, dot = 0.0, mean = 0.0
     cdef double* tracked = top.prediction + n_members
@@ -293,8 +300,11 @@ cdef void predict(Pool* s, Top* top, Py_ssize_t n_members) noexcept nogil:
                   tracked + k)
         mean += tracked[k] / N_TRACKERS
     for j in range(n_members + N_TRACKERS):
-        if top.regret[j] > 0.0 and top.variance[j] > 0.0:
-            weight = top.regret[j] / top.variance[j]
+        weight = top.regret[j]
+        if n_members <= j < n_members + N_STEADY:
+            weight += sqrt(top.variance[j])
+        if weight > 0.0 and top.variance[j] > 0.0:
+            weight /= top.variance[j]
             total += weight
             dot += weight * top.prediction[j]
     s.output = dot / total if total > 0.0 else mean
@@ -504,8 +514,11 @@ def member_weights(double[::1] memory, unsigned char[::1] layout):
     cdef Py_ssize_t n_members = rows[last].first + rows[last].n_members
     top = np.asarray(memory[: sizeof(Top) // sizeof(double)]).view(TOP_DTYPE)[0]
     n = n_members + N_TRACKERS
-    weights = np.divide(np.maximum(top["regret"][:n], 0.0), top["variance"][:n],
-                        out=np.zeros(n), where=top["variance"][:n] > 0)
+    weights, variance = top["regret"][:n].copy(), top["variance"][:n]
+    weights[n_members : n_members + N_STEADY] += np.sqrt(
+        variance[n_members : n_members + N_STEADY])
+    weights = np.divide(np.maximum(weights, 0.0), variance, out=np.zeros(n),
+                        where=variance > 0)
     if not weights.any():
         weights[n_members:] = 1.0
     weights /= weights.sum()

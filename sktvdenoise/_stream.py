@@ -30,8 +30,6 @@ from sktvdenoise.experts import POOL
 _ROWS, _MEMORY_SIZE = make_layout(POOL)
 _LAYOUT = _ROWS.view(np.uint8)
 _MEANS = next(row for row in _ROWS if row["kind"] == Kind.MEANS)
-# Squares of larger labels leave the range of floating-point numbers.
-LARGEST_LABEL = 1e140
 # Labels on their way to the summary of breakpoints, one by one, are few at most.
 _MOST_PENDING = 256
 
@@ -70,6 +68,19 @@ class Stream:
         self._pending = []
         self.n_samples_seen = 0
 
+    def __getstate__(self):
+        # The same whether labels came one by one or in batches.
+        self._push_pending()
+        return vars(self).copy()
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        make_writeable(self)
+
+    @property
+    def has_pool(self):
+        return self._pool is not None
+
     def learn(self, y, weights):
         """Learn labels; NaN and those of weight 0 are passed over.
 
@@ -79,6 +90,11 @@ class Stream:
             Forecasts made before and after each label, and the standard
             deviations of the label that was, and that will be, next.
         """
+        if len(y) == 1 and weights[0] == 1.0 and not np.isnan(y[0]):
+            before = self.forecast, self.std
+            self.learn_one(float(y[0]))
+            row = np.array([before[0], self.forecast, before[1], self.std])
+            return row[:, None]
         if not self._pruned:
             self._make_room(len(y))
         x, z, std, next_std = np.empty((4, len(y)))
@@ -191,15 +207,17 @@ class Stream:
             self._pending = []
 
 
-def check_size(labels, bound, name):
-    """Raise a ValueError that names the first row with too large a label, if any."""
-    beyond = np.abs(labels) > (LARGEST_LABEL if bound is None else bound)
-    if beyond.any():
-        row = int(np.argmax(beyond.reshape(len(labels), -1).any(axis=1)))
-        why = "its square is too large a number"
-        if bound is not None:
-            why = f"bound={bound:g}; bound=None learns it"
-        raise ValueError(f"{name}[{row}] = {labels[row]} is too large: {why}.")
+def make_writeable(instance):
+    """Copy arrays that unpickling has mapped into read-only memory, as joblib does."""
+    for name, value in vars(instance).items():
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            setattr(instance, name, value.copy())
+        elif isinstance(value, tuple):
+            copies = (
+                v.copy() if isinstance(v, np.ndarray) and not v.flags.writeable else v
+                for v in value
+            )
+            setattr(instance, name, tuple(copies))
 
 
 def with_room(array, n, axis=0):

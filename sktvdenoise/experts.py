@@ -70,8 +70,7 @@ def running_mean_update(mean, mass, y, weight=1.0):
 POOL = (
     ("last label", Kind.EWMA, (1.0,), 4),
     ("EWMA 1/4", Kind.EWMA, (1 / 4,), 1),
-    ("EWMA 1/16", Kind.EWMA, (1 / 16,), 1),
-    ("EWMA 1/40", Kind.EWMA, (1 / 40,), 1),
+    ("EWMA 1/30", Kind.EWMA, (1 / 30,), 1),
     ("mean", Kind.EWMA, (0.0,), 1),
     ("trend 0.03", Kind.HOLT, (0.03, 0.3), 1),
     ("trend 0.06", Kind.HOLT, (0.06, 0.3), 1),

@@ -9,7 +9,8 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sktvdenoise._stream import Stream, check_size
+from sktvdenoise._positions import check_size
+from sktvdenoise._stream import Stream
 from sktvdenoise.online import OnlineTVDenoiser
 
 __all__ = ["OnlineTVFilter"]

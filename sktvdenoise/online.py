@@ -9,12 +9,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sktvdenoise._positions import (
+    LARGEST,
     check_labels,
     check_positions,
     check_weights,
     step_predict,
 )
-from sktvdenoise._stream import LARGEST_LABEL, Stream, check_size, with_room
+from sktvdenoise._stream import Stream, make_writeable, with_room
 
 __all__ = ["OnlineTVDenoiser"]
 
@@ -84,7 +85,8 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         and no later one: the prediction for the row that follows. Only with
         `keep_history`.
     bound_ : float or ndarray of shape (n_outputs,)
-        `B` in force: the given bound, or the one learnt.
+        `B` in force: the given bound, or the one learnt. At a float, the largest
+        absolute label.
     std_ : float or ndarray of shape (n_outputs,)
         Standard deviation of the next label about its prediction, such that
         nine in ten labels fall within 1.645 of it; infinite before the second
@@ -425,7 +427,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         if not self._single_output:
             self._refuse_outputs("learn_one")
         y = float(y)
-        largest = LARGEST_LABEL if self._bound is None else self._bound
+        largest = LARGEST if self._bound is None else self._bound
         if not -largest <= y <= largest and not (y != y and self._skips):
             # Says what is wrong.
             self._check_rows([0.0], [y], None, reset=False)
@@ -444,12 +446,12 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     @property
     def positions_(self):
         self._check_history("positions_")
-        return self._positions[: self._n_kept]
+        return _read_only(self._positions[: self._n_kept])
 
     @property
     def values_(self):
         self._check_history("values_")
-        return self._values[: self._n_kept]
+        return _read_only(self._values[: self._n_kept])
 
     @property
     def bound_(self):
@@ -485,6 +487,10 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         self._check_auto("member_weights_")
         return self._list("member_weights_", Stream.members)
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        make_writeable(self)
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "n_samples_seen_")
 
@@ -498,8 +504,12 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     def _check_rows(self, X, y, sample_weight, *, reset, whole=False):
         positions = check_positions(self, X, reset=reset)
         n_samples = len(positions)
-        y = check_labels(y, n_samples, allow_nan=self.missing == "skip")
-        check_size(y, self.bound, "Label y")
+        bound, skips = (
+            (self.bound, self.missing == "skip")
+            if reset
+            else (self._bound, self._skips)
+        )
+        y = check_labels(y, n_samples, allow_nan=skips, bound=bound)
         if whole and np.isnan(y).all():
             raise ValueError("Input y contains NaN in every row: nothing to learn.")
         weights = check_weights(sample_weight, n_samples, allow_all_zero=not whole)
@@ -545,14 +555,15 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
 
     def _learn(self, positions, y, weights):
         """Learn checked rows. Returns predictions and their standard deviations."""
-        columns = y.reshape(len(y), -1).T
-        learned = [
-            stream.learn(labels, weights)
-            for stream, labels in zip(self._streams, columns)
-        ]
-        predictions, values, std, next_std = (
-            np.stack(arrays, axis=-1).reshape(y.shape) for arrays in zip(*learned)
-        )
+        if self._single_output:
+            learned = self._streams[0].learn(y, weights)
+        else:
+            by_output = [
+                stream.learn(labels, weights)
+                for stream, labels in zip(self._streams, y.T)
+            ]
+            learned = (np.stack(arrays, axis=-1) for arrays in zip(*by_output))
+        predictions, values, std, next_std = learned
         self.n_samples_seen_ += len(y)
         self._last_position = float(positions[-1])
         if self._keeps_history:
@@ -594,10 +605,16 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
             raise AttributeError(f"{name} is there once rows have been seen")
 
     def _check_auto(self, name):
-        if self.learning_rate != "auto":
+        self._check_attribute(name)
+        if not self._streams[0].has_pool:
             raise AttributeError(f'{name} is there only with learning_rate="auto"')
 
     def _check_history(self, name):
         self._check_attribute(name)
         if not self._keeps_history:
             raise AttributeError(f"{name} is there only with keep_history=True")
+
+
+def _read_only(view):
+    view.flags.writeable = False
+    return view
