@@ -373,7 +373,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         Whatever the labels, nine in ten of them fall inside in the long run, as
         long as the size of the errors stays bounded away from 0 and infinity. The
         40 real series of ``benchmarks/coverage.py``, 100 to 6000 labels long, have
-        85 to 94 % inside at 0.9. Their errors have heavier tails than a normal
+        86 to 94 % inside at 0.9. Their errors have heavier tails than a normal
         distribution: at 0.5, 0.8 and 0.95 it is 57, 82 and 93 % on average.
         """
         if not 0.0 < coverage < 1.0:
