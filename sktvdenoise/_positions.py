@@ -96,14 +96,19 @@ def check_labels(y, n_samples=None, *, allow_nan=False, bound=None):
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"y has 0 columns (shape {y.shape}).")
     _refuse_not_finite(y, "y", allow_nan=allow_nan)
+    check_size(y, bound, "Label y")
+    return y
+
+
+def check_size(values, bound, name):
+    """Refuse values, finite or NaN, above `bound`, or above 1e140 if it is None."""
     largest, why = LARGEST, "its square is too large a number"
     if bound is not None:
         largest, why = bound, f"bound={bound:g}; bound=None learns it"
-    beyond = np.abs(y) > largest
+    beyond = np.abs(values) > largest
     if beyond.any():
         row = _first_row(beyond)
-        raise ValueError(f"Label y[{row}] = {y[row]} is too large: {why}.")
-    return y
+        raise ValueError(f"{name}[{row}] = {values[row]} is too large: {why}.")
 
 
 def check_weights(sample_weight, n_samples, *, allow_all_zero=False):

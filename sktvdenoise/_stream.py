@@ -8,6 +8,7 @@ import numpy as np
 from sktvdenoise import _online, _pool, breakpoints
 from sktvdenoise._online import (
     PRUNED_CAPACITY,
+    SPREAD_DTYPE,
     STREAM_DTYPE,
     Expert,
     Rate,
@@ -181,8 +182,11 @@ class Stream:
     def run_length(self):
         """Rows since the birth of the heaviest expert that has seen a label."""
         births, weights = self.experts()
-        if len(births) == 1:
+        if not self._spread.view(SPREAD_DTYPE)["n"][0]:
             return 0
+        if len(births) == 1:
+            # The pool has seen zeros only.
+            return self.n_samples_seen
         return int(self.n_samples_seen - births[np.argmax(weights[:-1])])
 
     def members(self):

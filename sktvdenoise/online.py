@@ -367,6 +367,14 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         ------
         ValueError
             As `predict`, and if `coverage` isn't between 0 and 1.
+
+        Notes
+        -----
+        Whatever the labels, nine in ten of them fall inside in the long run, as
+        long as the size of the errors stays bounded away from 0 and infinity. The
+        40 real series of ``benchmarks/coverage.py``, 100 to 6000 labels long, have
+        86 to 94 % inside at 0.9. Their errors have heavier tails than a normal
+        distribution: at 0.5, 0.8 and 0.95 it is 57, 82 and 93 % on average.
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
@@ -412,11 +420,13 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         ValueError
             If the label isn't finite (unless NaN and `missing` is "skip"), is
             beyond `bound` or above 1e140, or the stream has several outputs.
+            Nothing has been learned then.
         """
         if not hasattr(self, "n_samples_seen_"):
             return self.partial_fit([0.0], [y])
         if not self._single_output:
             self._refuse_outputs("learn_one")
+        y = float(y)
         largest = LARGEST if self._bound is None else self._bound
         if not -largest <= y <= largest and not (y != y and self._skips):
             # Says what is wrong.
