@@ -15,7 +15,7 @@ from sktvdenoise._pool import (
 
 from sktvdenoise import OnlineTVDenoiser
 from sktvdenoise.experts import POOL
-from sktvdenoise.pool import Pool, pool_forecasts
+from sktvdenoise.pool import Guard, Pool, guard_update, pool_forecasts
 
 N = 400
 
@@ -382,6 +382,32 @@ def test_no_adversary_gains_more(name, weighted):
                 learner.learn_one(y)
     if name in ("for the guard", "for the guard, at times"):
         assert denoiser.member_weights_["guard"] > 0
+
+
+def test_account_of_a_guard_that_knows_the_labels():
+    """Labels and weights outgrow those before, while the guard takes part."""
+    rng = np.random.default_rng(9)
+    y = rng.choice([-1.0, 1.0], 300) * 1.02 ** np.arange(300)
+    w = 1.01 ** np.arange(300) * rng.uniform(0.5, 1, 300)
+    guesses = np.append(0.9 * y, 0.0)  # of the guard, row by row
+    guesses[200:] *= -1
+    rows, size = make_layout(POOL)
+    state, memory = new_pool(rows, size)
+    guard, pool = Guard(), Pool()
+    forecasts, estimates = guesses[:-1].copy(), guesses[1:].copy()
+    pool_pass(y, w, state, memory, rows.view(np.uint8), forecasts, estimates)
+    shares = []
+    for row in range(300):
+        x = pool.output * (pool.unit or 1.0)
+        expected = (1 - guard.share) * x + guard.share * guesses[row]
+        assert forecasts[row] == pytest.approx(expected, rel=1e-8)
+        guard = guard_update(guard, x, guesses[row], y[row], w[row])
+        pool.learn(y[row], w[row])
+        shares.append(guard.share)
+    assert shares[0] == 0 and max(shares) > 0.7 and min(shares[150:]) < 0.3
+    for name in Guard._fields:
+        found = float(state.view(POOL_DTYPE)[name][0])
+        assert found == pytest.approx(float(getattr(guard, name)), rel=1e-8)
 
 
 def test_a_guarded_output_is_a_mean_of_both():
