@@ -2,11 +2,14 @@ import csv
 import gzip
 import io
 import itertools
+import os
 import re
 import signal
 import subprocess
 import sys
 import threading
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -130,6 +133,71 @@ def test_header_of_numbers(run, tmp_path):
     assert_denoised(rows, [2020, 5, 7])
 
 
+@pytest.mark.parametrize(
+    ("text", "argv", "note"),
+    [
+        ("a,b\n1,2\n3,4\n", [], "the column is 'b'; --column names another"),
+        ("1,2\n3,4\n", [], "the column is 1, and the first line is no header; "),
+        ("id,2020\na,1\n", [], "the column is 1, and the first line is no header; "),
+        ("a,b\n1,2\n3,4\n", ["--column", "b"], ""),
+        ("a\n1\n2\n", [], ""),
+    ],
+)
+def test_column_that_was_chosen_is_named(run, tmp_path, text, argv, note):
+    (tmp_path / "a.csv").write_text(text)
+    for command in ("denoise", "regret"):
+        for file in ("a.csv", "-"):
+            err = run(command, file, *argv, stdin=text.encode())[2]
+            assert err.count("\n") == bool(note) and note in err
+
+
+@pytest.mark.parametrize("hole", ["NA", "", "nan"])
+def test_missing_first_cell_is_that_of_a_number(run, tmp_path, hole):
+    (tmp_path / "a.csv").write_text(f"a,b,\n1,{hole},\n1,2,\n")
+    rows = table_of(run("denoise", "a.csv", "--missing", "skip")[1])[1:]
+    assert_denoised(rows, [np.nan, 2], missing="skip")
+    status, _, err = run("denoise", "a.csv")
+    assert status == 2
+    assert f"line 2: {hole!r} in column 'b' is a missing value" in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1;2,5\n", "t;v\n1;2,5\n", "2,5;3,5\n", "1\t1.234,5\n", 'a,"1,234"\n'],
+)
+def test_commas_in_numbers_are_refused(run, tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    status, out, err = run("denoise", "a.csv")
+    assert (status, out) == (2, "")
+    assert "is not a number: its only separator may be a decimal point" in err
+
+
+def test_what_was_denoised_is_not_denoised_again(run, tmp_path):
+    (tmp_path / "a.csv").write_text("v\n1\n2\n")
+    run("denoise", "a.csv", "--interval", "--output", "b.csv")
+    for argv in ([], ["--column", "v"]):
+        status, out, err = run("denoise", "b.csv", *argv)
+        assert (status, out) == (2, "")
+        assert "b.csv has a column 'prediction': rename it" in err
+    (tmp_path / "c.csv").write_text("v,low\n1,2\n")
+    assert run("denoise", "c.csv", "--column", "v")[0] == 0
+    assert run("denoise", "c.csv", "--column", "v", "--interval")[0] == 2
+
+
+def test_interval(run):
+    names, *rows = table_of(run("denoise", "nile", "--interval")[1])
+    assert names[2:] == ["prediction", "estimate", "low", "high"]
+    cells = np.array([row[2:] for row in rows], dtype=float)
+    np.testing.assert_array_equal(cells[:, :2].T, denoised(NILE))
+    model = OnlineTVDenoiser()
+    for year, flow in enumerate(NILE):
+        if year > 0:
+            expected = np.ravel(model.predict_interval([year], coverage=0.9))
+            np.testing.assert_allclose(cells[year, 2:], expected)
+        model.partial_fit([year], [flow])
+    assert cells[0, 2:].tolist() == [-np.inf, np.inf]
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_delimiter_is_found_and_kept(run, tmp_path, delimiter):
     text = lines_of(["a", 1, 2], ["b", 3, 5]).replace(",", delimiter)
@@ -219,15 +287,13 @@ class Trickle(io.RawIOBase):
     """A stream that gives its chunks one read at a time."""
 
     def __init__(self, chunks):
-        self.chunks = list(chunks)
+        self.chunks = iter(chunks)
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        if not self.chunks:
-            return 0
-        chunk = self.chunks.pop(0)
+        chunk = next(self.chunks, b"")
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -247,6 +313,24 @@ def test_filter_answers_a_line_with_a_line(run, y):
     assert_denoised(table_of(out), y)
     out = run("denoise", "-", stdin=lines_of(y, header="v").encode())[1]
     assert out.splitlines()[0] == "v,prediction,estimate"
+
+
+def test_memory_of_the_filter_does_not_grow(monkeypatch):
+    def peak(n_chunks):
+        chunks = (b"1\n2\n4\n" * 20 for _ in range(n_chunks))
+        stdin = io.TextIOWrapper(io.BufferedReader(Trickle(chunks)))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        tracemalloc.start()
+        with open(os.devnull, "w") as out:
+            monkeypatch.setattr(sys, "stdout", out)
+            assert main(["denoise", "-", "--interval"]) == 0
+        monkeypatch.undo()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(20)
+    assert peak(400) < 1.2 * peak(20)
 
 
 def test_filter_answers_lines_before_a_bad_one(run):
@@ -303,8 +387,11 @@ def test_bad_content(run, tmp_path, content, argv, words):
     for output in ([], ["--output", "new.csv"], ["--output", "kept.csv"]):
         status, out, err = run("denoise", "bad.csv", *argv, *output)
         assert (status, out) == (2, "")
-        assert err.startswith("sktvdenoise: error: ") and err.count("\n") == 1
+        *notes, err = err.splitlines()
+        assert err.startswith("sktvdenoise: error: ")
         assert "bad.csv" in err and words in err
+        # Only which column was chosen is said before, where a row had been read.
+        assert len(notes) <= ("," in str(content) and not argv)
     assert (tmp_path / "kept.csv").read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv", "kept.csv"]
 
@@ -318,6 +405,8 @@ def test_bad_content(run, tmp_path, content, argv, words):
         (["denoise", "short.gz"], "cannot read short.gz: "),
         (["denoise", "nile", "--output", "no/a.csv"], "cannot write no/a.csv: No such"),
         (["denoise", "nile", "--output", "."], "cannot write .: "),
+        (["denoise", "nile", "--output", "bad.gz/a"], "cannot write bad.gz/a: "),
+        (["denoise", "nile", "--output", "a.png", "--plot", "./a.png"], "same file"),
         (["regret", "none.csv"], "cannot read none.csv"),
         (["regret", "-"], "standard input is empty"),
         (["denoise", "-"], "standard input is empty"),
@@ -342,6 +431,11 @@ def test_bad_files(run, tmp_path, argv, words):
         ["denoise", "nile", "--missing", "drop"],
         ["regret", "nile", "--tv-budget", "-1"],
         ["regret", "nile", "--tv-budget", "nan"],
+        ["regret", "nile", "--tv-budget", "1,,2"],
+        ["denoise", ""],
+        ["denoise", "nile", "--output", ""],
+        ["denoise", "nile", "--plot", ""],
+        ["demo", "--output", ""],
         ["smooth", "nile"],
     ],
 )
@@ -354,7 +448,7 @@ def test_bad_options(run, capsys, argv):
 
 
 def test_interruption_leaves_nothing(run, tmp_path, monkeypatch):
-    def interrupted(self, X, y):
+    def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(OnlineTVDenoiser, "partial_fit_predict", interrupted)
@@ -406,11 +500,70 @@ def test_plot_is_all_or_nothing(run, tmp_path):
     pytest.importorskip("matplotlib")
     (tmp_path / "bad.csv").write_text("1\nx\n")
     assert run("denoise", "bad.csv", "--plot", "a.png")[0] == 2
-    status, _, err = run("denoise", "nile", "--plot", "a.doc")
-    assert status == 2 and "cannot write a.doc" in err
+    for name in ("a.doc", "a.pgf", "a"):
+        status, _, err = run("denoise", "nile", "--plot", name)
+        assert status == 2 and f"cannot write {name}: the name" in err
     status, _, err = run("denoise", "nile", "--plot", "no/a.png")
     assert status == 2 and "cannot write no/a.png" in err
     assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "xlabel"),
+    [
+        ("price $a_$,v\n1,5\n2,7\n", "price $a_$"),
+        ("流量,v\n1,5\n2,7\n", "流量"),
+        ("t,v\n1e308,5\n1.7e308,7\n", "row"),
+        ("t,v\n-1e300,1e140\n1e300,-1e140\n", "t"),
+        ("t,v\n5e-324,5\n1e-323,7\n", "t"),
+        ("day,v\n0001-01-01,5\n9999-12-31,7\n", "row"),
+        ("day,v\n1000-01-01,5\n8999-12-31,7\n", "day"),
+        ("t,v\n1,NA\n2,NA\n", "t"),
+    ],
+)
+def test_plot_of_anything(run, tmp_path, monkeypatch, text, xlabel):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    drawn = []
+    savefig = figure.savefig
+
+    def save(self, *args, **kwargs):
+        drawn.append(self.axes[0].xaxis.label._preprocess_math(xlabel_of(self))[0])
+        savefig(self, *args, **kwargs)
+
+    def xlabel_of(fig):
+        return fig.axes[0].get_xlabel()
+
+    monkeypatch.setattr(figure, "savefig", save)
+    (tmp_path / "a.csv").write_text(text)
+    argv = ["--column", "v", "--missing", "skip", "--plot", "a.png"]
+    status, _, err = run("denoise", "a.csv", *argv)
+    assert (status, err) == (0, "")
+    assert drawn == [xlabel]
+
+
+def test_plot_that_cannot_be_drawn(run, tmp_path, monkeypatch):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+
+    def savefig(*args, **kwargs):
+        raise RuntimeError("no such font\nand more")
+
+    monkeypatch.setattr(figure, "savefig", savefig)
+    message = "sktvdenoise: error: cannot draw a.png: no such font\n"
+    assert run("denoise", "nile", "--plot", "a.png") == (2, "", message)
+    assert not list(tmp_path.iterdir())
+
+
+def test_plot_shows_the_breakpoints(run, monkeypatch):
+    pytest.importorskip("matplotlib")
+    shown = []
+    monkeypatch.setattr(
+        "sktvdenoise.plotting.DenoisingDisplay.plot",
+        lambda self, ax: shown.append(list(self.breakpoints)),
+    )
+    run("denoise", "nile", "--plot", "a.png")
+    run("demo")
+    expected = OnlineTVDenoiser().fit(np.arange(len(NILE)), NILE).breakpoints_
+    assert shown == [list(expected)] * 2
 
 
 def test_plot_without_matplotlib(run, tmp_path, monkeypatch):
@@ -432,7 +585,7 @@ def figures(text):
 
 def test_regret_of_the_denoiser(run, y, tmp_path):
     (tmp_path / "a.csv").write_text(lines_of(y))
-    status, out, _ = run("regret", "a.csv", "--tv-budget", "20", "0", "5")
+    status, out, _ = run("regret", "a.csv", "--tv-budget", "20,0,5,20")
     predictions, _ = denoised(y)
     budgets = [0.0, 5.0, 20.0]
     expected = [
@@ -450,7 +603,7 @@ def test_regret_of_the_denoiser(run, y, tmp_path):
 def test_regret_of_given_predictions(run, y, tmp_path):
     given = np.append(0.0, y[:-1])
     (tmp_path / "a.csv").write_text(lines_of(given, y, header="last,v"))
-    argv = ["--column", "v", "--prediction", "last", "--tv-budget", "0", "7"]
+    argv = ["--column", "v", "--prediction", "last", "--tv-budget", "0,7"]
     out = run("regret", "a.csv", *argv)[1]
     expected = [dynamic_regret(y, given, tv_budget=budget) for budget in (0, 7)]
     np.testing.assert_allclose(figures(out)[:, 2], expected, rtol=1e-5)
@@ -480,6 +633,24 @@ def test_regret_passes_over_missing_values(run, y, tmp_path):
     (tmp_path / "b.csv").write_text("v\nnan\nnan\n")
     status, _, err = run("regret", "b.csv", "--missing", "skip")
     assert status == 2 and "b.csv has no row" in err
+    err = run("regret", "-", "--missing", "skip", stdin=b"v\nnan\nnan\n")[2]
+    assert "standard input has no row" in err
+
+
+def test_regret_says_what_is_behind_its_figures(run, tmp_path):
+    (tmp_path / "a.csv").write_text("v,p\n3,3\n3,3\n")
+    argv = ["regret", "a.csv", "--column", "v"]
+    out = run(*argv)[1]
+    assert "(9 of it for the first, predicted as 0)" in out
+    assert "negative where" in out
+    # Budgets that are all shares of nothing are one.
+    np.testing.assert_array_equal(figures(out), [[0, 0, 9]])
+    assert "of it for the first" not in run(*argv, "--prediction", "p")[1]
+
+
+def test_regret_options_leave_the_file_alone(run):
+    out = run("regret", "--tv-budget", "0,5", "nile")[1]
+    assert out == run("regret", "nile", "--tv-budget", "0,5")[1]
 
 
 # demo, help
@@ -502,6 +673,15 @@ def test_demo(run, tmp_path):
             exact = dynamic_regret(NILE, x, tv_budget=budget)
             np.testing.assert_allclose(regret, exact, rtol=1e-5)
     assert max(len(line) for line in out.splitlines()) <= 88
+    assert "1899" in out
+
+    # What was there already is not lost, unless it is named.
+    (tmp_path / "nile.png").write_text("mine")
+    status, out, err = run("demo")
+    assert (status, err) == (0, "") and "--output nile.png" in out
+    assert (tmp_path / "nile.png").read_text() == "mine"
+    run("demo", "--output", "nile.png")
+    assert (tmp_path / "nile.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_without_matplotlib(run, tmp_path, monkeypatch):
@@ -529,31 +709,74 @@ def test_help_and_version(run, capsys):
 
 # Real processes
 
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
+
 # A process started in the background may ignore Ctrl-C, and hand that down.
-HEARS_CTRL_C = """
+HEARS_SIGNALS = """
 import runpy, signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for name in ("SIGTERM", "SIGHUP"):
+    if hasattr(signal, name):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 runpy.run_module("sktvdenoise", run_name="__main__", alter_sys=True)
 """
 
 
 @pytest.fixture
-def filter_process():
-    process = subprocess.Popen(
-        [sys.executable, "-c", HEARS_CTRL_C, "denoise", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    watchdog = threading.Timer(120, process.kill)
-    watchdog.start()
-    yield process
-    watchdog.cancel()
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        stream.close()
+def environment():
+    """The environment, without what would flush the streams of Python itself."""
+    kept = dict(os.environ)
+    kept.pop("PYTHONUNBUFFERED", None)
+    return kept
+
+
+@pytest.fixture
+def start(environment):
+    """Start the command line as a process; it ends with the test."""
+    processes = []
+
+    def start(*argv):
+        process = subprocess.Popen(
+            [sys.executable, "-c", HEARS_SIGNALS, *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        watchdog = threading.Timer(120, process.kill)
+        watchdog.start()
+        processes.append((process, watchdog))
+        return process
+
+    yield start
+    for process, watchdog in processes:
+        watchdog.cancel()
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+
+
+@pytest.fixture
+def filter_process(start):
+    return start("denoise", "-")
+
+
+@pytest.fixture
+def shell(environment, tmp_path):
+    """Run a line of shell in which $S is the command line."""
+
+    def shell(line, **variables):
+        return subprocess.run(
+            ["sh", "-c", line.replace("$S", f'"{sys.executable}" -m sktvdenoise')],
+            env=environment | variables,
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=120,
+        )
+
+    return shell
 
 
 def ask(process, line):
@@ -574,7 +797,7 @@ def test_filter_process_answers_each_line_at_once(filter_process):
     assert filter_process.returncode == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@posix
 def test_filter_process_ends_quietly_on_ctrl_c(filter_process):
     assert ask(filter_process, "1\n") == "1,0.0,1.0\n"
     filter_process.send_signal(signal.SIGINT)
@@ -582,7 +805,7 @@ def test_filter_process_ends_quietly_on_ctrl_c(filter_process):
     assert (out, err, filter_process.returncode) == ("", "", 130)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+@posix
 def test_filter_process_ends_quietly_when_its_reader_goes(filter_process):
     assert ask(filter_process, "1\n") == "1,0.0,1.0\n"
     filter_process.stdout.close()
@@ -590,6 +813,115 @@ def test_filter_process_ends_quietly_when_its_reader_goes(filter_process):
     filter_process.stdin.close()
     assert filter_process.stderr.read() == ""
     assert filter_process.wait() == 141
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_signals_leave_no_file_behind(start, tmp_path, name):
+    number = getattr(signal, name)
+    process = start("denoise", "-", "--output", str(tmp_path / "a.csv"))
+    process.stdin.write("1\n")
+    process.stdin.flush()
+    while not list(tmp_path.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    # As timeout(1) does, which signals the process and then its group.
+    process.send_signal(number)
+    process.send_signal(number)
+    out, err = process.communicate()
+    assert (out, err) == ("", "")
+    assert process.returncode in (128 + number, -number)
+    assert not list(tmp_path.iterdir())
+
+
+@posix
+def test_a_signal_that_is_ignored_stays_ignored(run):
+    def handlers():
+        return [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]
+
+    before = handlers()
+    seen = []
+
+    class Stream(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            seen.append(handlers())
+            return 0
+
+    ignored = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        run("denoise", "-", stdin=Stream())
+    finally:
+        signal.signal(signal.SIGTERM, ignored)
+    assert handlers() == before
+    assert seen[0][0] not in before and seen[0][1] == signal.SIG_IGN
+
+
+@posix
+def test_leftovers_of_others_do_not_matter(shell, tmp_path):
+    done = shell("touch .a.csv.$$.part; exec $S denoise nile --output a.csv")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (tmp_path / "a.csv").stat().st_size > 0
+
+
+@posix
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("$S denoise - <&-", b"standard input is closed"),
+        ("$S denoise nile >&-", b"standard output is closed"),
+        ("$S demo >&-", b"standard output is closed"),
+        ("$S denoise none.csv 2>&-", b""),
+        ("$S denoise none.csv >&- 2>&-", b""),
+        ("MPLBACKEND=nope $S denoise nile --plot a.png", b"backend: 'nope'"),
+    ],
+)
+def test_closed_streams_and_wrong_settings(shell, line, message):
+    pytest.importorskip("matplotlib")
+    done = shell(line)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert message in done.stderr and done.stderr.count(b"\n") == bool(message)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "argv",
+    ["denoise nile", "denoise - --plot a.png", "regret nile", "demo", "--help", ""],
+)
+def test_full_disk_is_one_line(shell, argv):
+    done = shell(f"echo 1 | $S {argv} > /dev/full")
+    message = b"sktvdenoise: error: cannot write the output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, message)
+    assert shell("$S denoise none.csv 2> /dev/full").returncode == 2
+
+
+@posix
+def test_text_is_utf8_whatever_the_locale(shell):
+    line = "printf 'é,v\\n1,2\\n' | $S denoise - --column v"
+    done = shell(line, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().splitlines() == [
+        "é,v,prediction,estimate",
+        "1,2,0.0,2.0",
+    ]
+
+
+@posix
+def test_matplotlib_says_nothing(shell):
+    pytest.importorskip("matplotlib")
+    line = "printf '流量\\n1\\n2\\n' | $S denoise - --plot a.png"
+    done = shell(line, MPLCONFIGDIR="/dev/null/none")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@posix
+def test_plot_stays_when_the_reader_goes(shell, tmp_path):
+    pytest.importorskip("matplotlib")
+    np.savetxt(tmp_path / "a.csv", np.arange(20_000))
+    shell("$S denoise a.csv --plot a.png | head -1")
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_module_runs_as_a_program():
