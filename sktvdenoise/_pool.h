@@ -46,10 +46,11 @@ SKTV_LOOP void sktv_share(ptrdiff_t n, double share,
         weight[j] = weight[j] * scale + share;
 }
 
-/* ML-Poly: with the gap g = x - p, drawn in to `most`, the regret of x against p
-   grows by r = slope * g - curvature * (gap^2 - free)_+, its variance by r^2 + step. */
-SKTV_LOOP void sktv_ml_poly(ptrdiff_t n, double x, double slope,
-                                double step, double most, double curvature,
+/* ML-Poly: with the gap g = x - p, drawn in to `most`, and 0 if not above `least`,
+   the regret of x against p grows by r = slope * g - curvature * (gap^2 - free)_+,
+   its variance by r^2 + step. */
+SKTV_LOOP void sktv_ml_poly(ptrdiff_t n, double x, double slope, double step,
+                                double least, double most, double curvature,
                                 double free, const double *SKTV_RESTRICT p,
                                 double *SKTV_RESTRICT regret,
                                 double *SKTV_RESTRICT variance)
@@ -58,7 +59,8 @@ SKTV_LOOP void sktv_ml_poly(ptrdiff_t n, double x, double slope,
     for (j = 0; j < n; j++) {
         const double gap = x - p[j];
         const double above = gap > -most ? gap : -most;
-        const double near = above < most ? above : most;
+        const double within = above < most ? above : most;
+        const double near = fabs(gap) > least ? within : 0.0;
         const double far = gap * gap - free;
         const double r = slope * near - curvature * (far > 0.0 ? far : 0.0);
         regret[j] += r;
@@ -66,7 +68,7 @@ SKTV_LOOP void sktv_ml_poly(ptrdiff_t n, double x, double slope,
     }
 }
 
-/* The part of sktv_weights_of below that doesn't depend on the largest exponent:
+/* What sktv_gaussian below needs:
    exponent = -(y - m)^2 / (2 s (noise + v)), norm = (noise + v)^-1/2. */
 SKTV_LOOP void sktv_exponents(ptrdiff_t n, double y, double noise, double s,
                                   const double *SKTV_RESTRICT m,

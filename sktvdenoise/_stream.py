@@ -20,6 +20,7 @@ from sktvdenoise._online import (
 from sktvdenoise._pool import (
     MIXTURE_DTYPE,
     Kind,
+    guard_weight,
     make_layout,
     member_weights,
     new_pool,
@@ -63,7 +64,7 @@ class Stream:
         self._spread = new_spread()
         self._pool = self._memory = None
         if learning_rate == "auto":
-            self._pool, self._memory = new_pool(_MEMORY_SIZE)
+            self._pool, self._memory = new_pool(_ROWS, _MEMORY_SIZE)
         self._summary = breakpoints.new_state()
         self._pending = []
         self.n_samples_seen = 0
@@ -189,11 +190,12 @@ class Stream:
         return int(self.n_samples_seen - births[np.argmax(weights[:-1])])
 
     def members(self):
-        """Weights of the pool's members in the next forecast, heaviest first."""
-        weights = member_weights(self._memory, _LAYOUT)
-        weights = np.add.reduceat(weights, _ROWS["first"]).tolist()
-        by_name = zip((name for name, *_ in POOL), weights)
-        return dict(sorted(by_name, key=lambda item: -item[1]))
+        """Weights of members and guard in the next forecast, heaviest first."""
+        guard = guard_weight(self._pool)
+        weights = member_weights(self._memory, int(_ROWS["n_members"].sum()))
+        weights = (1 - guard) * np.add.reduceat(weights, _ROWS["first"])
+        by_name = dict(zip((name for name, *_ in POOL), weights.tolist()), guard=guard)
+        return dict(sorted(by_name.items(), key=lambda item: -item[1]))
 
     def _make_room(self, n):
         """For n more experts; the newborn of the round after them comes on top."""

@@ -110,8 +110,8 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         With "auto", the probability that the level has stood since each birth
         (if it changes once in 500 rounds).
     member_weights_ : dict of str to float, or list of n_outputs such
-        How much of the next prediction each member of the pool accounts for,
-        heaviest first. Their sum is 1. Only with "auto".
+        How much of the next prediction each member of the pool, and the guard,
+        accounts for, heaviest first. Their sum is 1. Only with "auto".
 
     See Also
     --------
