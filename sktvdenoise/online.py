@@ -39,7 +39,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
           season, running means since the last change), which on real series does
           many times better than the theory's rate, with the learner of "theory"
           as a guard: on every sequence the loss is at most the guard's plus
-          :math:`22 B^2`;
+          :math:`20 B^2`;
         - "theory": by the mean of running means that started in different rows,
           weighted by how well each did at the rate :math:`1 / (8 B^2)` (Theorem 1
           of [1]_);
