@@ -7,37 +7,51 @@ import io
 import math
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
-from datetime import datetime
 
 import numpy as np
-from sklearn.utils._optional_dependencies import check_matplotlib_support
+from scipy.stats import norm
 
 from sktvdenoise import __version__
-from sktvdenoise._csv import InputError, NumberColumns, open_input, open_output, reason
+from sktvdenoise._console import say, settle, signals_raise
+from sktvdenoise._csv import (
+    InputError,
+    NumberColumns,
+    errors_name,
+    open_input,
+    open_output,
+    reason,
+)
+from sktvdenoise._picture import has_matplotlib, open_image, positions_of
+from sktvdenoise._plot_rows import literal
 from sktvdenoise.datasets import load_nile
 from sktvdenoise.metrics import path_variation, tv_oracle
 from sktvdenoise.online import OnlineTVDenoiser
-from sktvdenoise.plotting import DenoisingDisplay
 
 _FAILED = 2  # wrong options or input
-_INTERRUPTED = 130  # Ctrl-C, and the next when a reader went away: as the shell
-_BROKEN_PIPE = 141  # reports a program that SIGINT or SIGPIPE ended
+_SIGNALLED = 128  # plus the signal's number: what the shell reports
+_BROKEN_PIPE = 141
+_COVERAGE = 0.9  # of --interval
+_FEW = 50  # up to so many rows, learning them one by one is faster
 
 _FILE_HELP = """\
 FILE is CSV text: cells separated by commas, semicolons or tabs, with a header or
 without; a name that ends in .gz is decompressed. "-" is standard input, "nile" the
-flow of the Nile that comes with the package ("./nile" is a file of that name)."""
+flow of the Nile that comes with the package ("./nile" is a file of that name).
+Text is UTF-8, and numbers have a decimal point. A column that was chosen among
+several is named on standard error."""
 
 _DENOISE_HELP = f"""\
 Denoise a column of numbers online: each row is predicted before its number is
 seen, then learned from. Written are all cells of the row, so that the result can be
-joined to what it belongs to, and two more:
+joined to what it belongs to, and two more, or four:
 
   prediction   made before the row's number was seen
   estimate     of the level, the row's number included
+  low, high    with --interval: where the row's number was expected
 
 {_FILE_HELP}
 
@@ -52,7 +66,7 @@ _REGRET_HELP = f"""\
 Print how much larger the squared loss of one-step predictions is than that of the
 best sequence in hindsight whose total variation is at most a budget: the dynamic
 regret, for several budgets. The predictions are those of "denoise", or a column of
-the file.
+the file. A negative regret means that they did better than every such sequence.
 
 {_FILE_HELP}"""
 
@@ -72,8 +86,9 @@ def main(argv=None):
     Returns
     -------
     status : int
-        0; 2 if the input is wrong, which one line on standard error describes;
-        130 after Ctrl-C; 141 if the reader of the output went away.
+        0; 2 if the input is wrong or the output can't be written, which one line on
+        standard error describes; 128 + k after signal k, as 130 after Ctrl-C; 141
+        if the reader of the output went away.
 
     Raises
     ------
@@ -81,30 +96,39 @@ def main(argv=None):
         With status 2 if the arguments are wrong, and 0 after ``--help`` and
         ``--version``.
     """
-    parser = _parser()
-    args = parser.parse_args(argv)
-    if args.command is None:
-        parser.print_help()
-        return 0
+    if sys.stdout is None:
+        say("sktvdenoise: error: standard output is closed")
+        return _FAILED
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # The same bytes as in a file, whatever the locale.
+        sys.stdout.reconfigure(
+            encoding="utf-8", errors="backslashreplace", newline="\n"
+        )
     try:
-        args.run(args)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+        with signals_raise():
+            parser = _parser()
+            try:
+                args = parser.parse_args(argv)
+            finally:
+                sys.stdout.flush()
+            if args.command is None:
+                parser.print_help()
+            else:
+                args.run(args)
+            sys.stdout.flush()
+        return 0
+    except KeyboardInterrupt as error:
+        (number,) = error.args or (signal.SIGINT,)
+        return _SIGNALLED + number
     except BrokenPipeError:
-        # The interpreter flushes standard output once more when it ends.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        settle(sys.stdout)
         return _BROKEN_PIPE
     except InputError as error:
-        return _fail(error)
+        message = error
     except OSError as error:
-        return _fail(f"cannot write the output: {reason(error)}")
-    return 0
-
-
-def _fail(message):
-    print(f"sktvdenoise: error: {message}", file=sys.stderr)
+        message = f"cannot write the output: {reason(error)}"
+    say(f"sktvdenoise: error: {message}")
+    settle(sys.stdout)
     return _FAILED
 
 
@@ -112,8 +136,9 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="sktvdenoise",
         description="Online total-variation denoising with optimal dynamic regret.",
-        epilog="Exit status: 0 for success, 2 for wrong options or input, 130 after "
-        "Ctrl-C, 141 if the reader of the output went away.",
+        epilog="Exit status: 0 for success, 2 for wrong options or input, 128 + k "
+        "after signal k, as 130 after Ctrl-C, 141 if the reader of the output went "
+        "away.",
     )
     parser.add_argument(
         "--version", action="version", version=f"%(prog)s {__version__}"
@@ -136,20 +161,32 @@ def _parser():
     demo.add_argument(
         "--output",
         metavar="P",
-        default="nile.png",
-        help="image to write, where matplotlib is installed (default: %(default)s)",
+        type=_path,
+        help="image to write, where matplotlib is installed (default: nile.png, if "
+        "there is no such file)",
     )
 
     denoise = command("denoise", _denoise, "denoise a column of a file", _DENOISE_HELP)
     _add_input_arguments(denoise)
     denoise.add_argument(
+        "--interval",
+        action="store_true",
+        help=f"write low and high, too: {_COVERAGE:.0%} of the numbers should fall "
+        "between them".replace("%", "%%"),
+    )
+    denoise.add_argument(
         "--output",
         metavar="F",
+        type=_path,
         help="file to write, compressed if its name ends in .gz (default: standard "
         "output)",
     )
     denoise.add_argument(
-        "--plot", metavar="P", help="image to write as well, such as curve.png"
+        "--plot",
+        metavar="P",
+        type=_path,
+        help="image to write as well: .png, .pdf or .svg. Its x axis is the first "
+        "other column if that holds ascending numbers or dates, else the row",
     )
 
     regret = command("regret", _regret, "print dynamic regret", _REGRET_HELP)
@@ -162,22 +199,23 @@ def _parser():
     )
     regret.add_argument(
         "--tv-budget",
-        metavar="B",
-        type=_budget,
-        nargs="+",
-        help="budgets of total variation, in units of the numbers (default: 0, "
-        "0.1 %%, 1 %%, 10 %% and 100 %% of the column's own)",
+        metavar="B,...",
+        type=_budgets,
+        help="budgets of total variation, in units of the numbers, such as "
+        "0,100,1000 (default: 0, 0.1 %%, 1 %%, 10 %% and 100 %% of the column's own)",
     )
     return parser
 
 
 def _add_input_arguments(parser):
-    parser.add_argument("file", metavar="FILE", help='a file, "-" or "nile"')
+    parser.add_argument(
+        "file", metavar="FILE", type=_path, help='a file, "-" or "nile"'
+    )
     parser.add_argument(
         "--column",
         metavar="C",
-        help="name or 0-based number of the column (default: the last one that has "
-        "a number in the first row)",
+        help="name or 0-based number of the column (default: the last one whose "
+        "first cell is a number or missing)",
     )
     parser.add_argument(
         "--header",
@@ -215,14 +253,22 @@ def _learning_rate(text):
     return rate
 
 
-def _budget(text):
+def _budgets(text):
     try:
-        budget = float(text)
+        budgets = [float(budget) for budget in text.split(",")]
     except ValueError:
-        budget = math.nan
-    if not 0 <= budget < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 0")
-    return budget
+        budgets = [math.nan]
+    if not all(0 <= budget < math.inf for budget in budgets):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of at least 0, or several with commas between"
+        )
+    return budgets
+
+
+def _path(text):
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a file is empty")
+    return text
 
 
 # Commands
@@ -230,8 +276,10 @@ def _budget(text):
 
 def _denoise(args):
     live = args.file == "-" and args.output is None
+    if args.plot and args.output:
+        if os.path.realpath(args.plot) == os.path.realpath(args.output):
+            raise InputError(f"--output and --plot are the same file, {args.plot}")
     with contextlib.ExitStack() as stack:
-        plot = None if args.plot is None else stack.enter_context(_image(args.plot))
         if live:
             out = sys.stdout
         elif args.output is None:
@@ -241,38 +289,55 @@ def _denoise(args):
             )
         else:
             out = stack.enter_context(open_output(args.output))
-        table, batches = stack.enter_context(_open_table(args, [args.column]))
-        writer = csv.writer(out, delimiter=table.delimiter, lineterminator="\n")
-        names = _names(table)
-        if table.header is not None or not live:
-            writer.writerow([*names, "prediction", "estimate"])
-            if live:
-                out.flush()
-
-        columns = []
-        for rows, values, predictions, estimates in _denoised(batches, args):
-            added = zip(rows, predictions.tolist(), estimates.tolist())
-            writer.writerows([*row, *pair] for row, *pair in added)
-            if live:
-                out.flush()
-            if plot is not None:
-                cells = [row[_other(table)] for row in rows]
-                columns.append((cells, values, predictions))
-
-        if plot is not None:
-            cells, values, predictions = map(np.concatenate, zip(*columns))
-            X = _positions(cells) if table.width > 1 else None
-            plot(
-                values,
-                predictions,
-                X=X,
-                position_name="row" if X is None else names[_other(table)],
-                value_name=names[table.indices[0]],
-                estimate_name="one-step prediction",
-            )
+        image = contextlib.nullcontext() if args.plot is None else open_image(args.plot)
+        with image as draw, errors_name(args.output or "the output"):
+            _write_denoised(args, out, live, draw)
         if not live and args.output is None:
             out.seek(0)
             shutil.copyfileobj(out, sys.stdout)
+
+
+def _write_denoised(args, out, live, draw):
+    """Write rows with what is added to them, and draw them if `draw` isn't None."""
+    denoiser = _denoiser(args)
+    added = ["prediction", "estimate", *(["low", "high"] if args.interval else [])]
+    reach = norm.ppf((1 + _COVERAGE) / 2)
+    columns = []
+    with _open_table(args, [args.column]) as (table, batches):
+        names = _names(table)
+        for name in added:
+            if name in names:
+                raise InputError(f"{table.name} has a column {name!r}: rename it")
+        writer = csv.writer(out, delimiter=table.delimiter, lineterminator="\n")
+        if table.header is not None or not live:
+            writer.writerow([*names, *added])
+            if live:
+                out.flush()
+
+        for rows, values, predictions, estimates, stds in _denoised(batches, denoiser):
+            new = [predictions, estimates]
+            if args.interval:
+                new += [predictions - reach * stds, predictions + reach * stds]
+            new = np.stack(new, axis=1).tolist()
+            writer.writerows([*row, *cells] for row, cells in zip(rows, new))
+            if live:
+                out.flush()
+            if draw is not None:
+                cells = [row[_other(table)] for row in rows]
+                columns.append((cells, values, predictions))
+
+    if draw is not None:
+        cells, values, predictions = map(np.concatenate, zip(*columns))
+        X = positions_of(cells) if table.width > 1 else None
+        draw(
+            values,
+            predictions,
+            X=X,
+            breakpoints=denoiser.breakpoints_,
+            position_name="row" if X is None else literal(names[_other(table)]),
+            value_name=literal(names[table.indices[0]]),
+            estimate_name="one-step prediction",
+        )
 
 
 def _regret(args):
@@ -281,7 +346,7 @@ def _regret(args):
         columns.append(args.prediction)
     with _open_table(args, columns) as (table, batches):
         if args.prediction is None:
-            parts = [part[1:3] for part in _denoised(batches, args)]
+            parts = [part[1:3] for part in _denoised(batches, _denoiser(args))]
             values, predictions = (np.concatenate(part) for part in zip(*parts))
         else:
             parts = [numbers for _, numbers in batches]
@@ -289,23 +354,32 @@ def _regret(args):
         name = _names(table)[table.indices[0]]
     seen = ~np.isnan(values + predictions)
     if not seen.any():
-        raise InputError(f"{args.file} has no row that is not missing")
+        raise InputError(f"{table.name} has no row that is not missing")
     values, predictions = values[seen], predictions[seen]
     budgets = args.tv_budget
     if budgets is None:
         budgets = np.array([0, 0.001, 0.01, 0.1, 1]) * path_variation(values)
-    who = args.prediction or "the denoiser"
+    loss = _figure(_sum_of_squares(values - predictions))
+    if args.prediction is None:
+        loss += f" ({_figure(values[0] ** 2)} of it for the first, predicted as 0)"
     print(
         f"{len(values)} values of {name} with total variation "
         f"{_figure(path_variation(values))}.\n"
-        f"Squared loss of {who}: {_figure(_sum_of_squares(values - predictions))}.\n"
+        f"Squared loss of {args.prediction or 'the denoiser'}: {loss}.\n"
     )
-    print(_regret_table(values, {"regret": predictions}, sorted(budgets)))
+    print(_regret_table(values, {"regret": predictions}, np.unique(budgets)))
+    print(
+        "\nRegret is the loss less the oracle's: negative where the predictions did"
+        "\nbetter than every sequence within the budget."
+    )
 
 
 def _demo(args):
     X, y = load_nile(return_X_y=True)
-    predictions = OnlineTVDenoiser().partial_fit_predict(X, y)
+    denoiser = OnlineTVDenoiser()
+    predictions = denoiser.partial_fit_predict(X, y)
+    breakpoints = denoiser.breakpoints_
+    found = " and ".join(str(year) for year in X[breakpoints, 0])
     last_values = np.append(0.0, y[:-1])
     noise = np.diff(y).std() / math.sqrt(2)
     drop = y[:28].mean() - y[28:].mean()
@@ -323,6 +397,8 @@ squared errors, {_figure(y[0] ** 2)} of each for the first year, when both predi
   online denoiser    {losses[0]}
   last year's flow   {losses[1]}
 
+A new level was found to begin in {found}.
+
 The oracle knows all years, but its total variation (TV) is kept within a budget:
 0 is one level for ever, 250 allows the drop, {_figure(whole)} is every year's own.
 Dynamic regret is how much larger a sum of squared errors is than the oracle's:
@@ -330,22 +406,25 @@ Dynamic regret is how much larger a sum of squared errors is than the oracle's:
     )
     columns = {"regret, online": predictions, "regret, last year": last_values}
     print(_regret_table(y, columns, budgets))
-    try:
-        check_matplotlib_support("demo")
-    except ImportError:
+    if not has_matplotlib():
         print("\nNo picture: matplotlib is missing. pip install sktvdenoise[plot]")
         return
-    with _image(args.output) as draw:
+    path = args.output or "nile.png"
+    if args.output is None and os.path.exists(path):
+        print(f"\nNo picture: {path} is there already. --output {path} replaces it.")
+        return
+    with open_image(path) as draw:
         draw(
             y,
             predictions,
             X=X,
             tv_budget=250,
+            breakpoints=breakpoints,
             position_name="year",
             value_name="flow (10⁸ m³ per year)",
             estimate_name="online, before the year's flow is seen",
         )
-    print(f"\nThe picture is in {args.output}.")
+    print(f"\nThe picture is in {path}.")
 
 
 # What the commands share
@@ -355,6 +434,8 @@ Dynamic regret is how much larger a sum of squared errors is than the oracle's:
 def _open_table(args, columns):
     """The columns of the input, and its batches with a bar that shows progress."""
     if args.file == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed")
         opened = contextlib.nullcontext((sys.stdin.buffer, None))
         name = "standard input"
     elif args.file == "nile":
@@ -365,14 +446,15 @@ def _open_table(args, columns):
         ]
         opened = contextlib.nullcontext((io.BytesIO("\n".join(lines).encode()), None))
         name = "nile"
+        columns = ["volume" if column is None else column for column in columns]
     else:
         opened, name = open_input(args.file), args.file
     with opened as (stream, share_read):
         table = NumberColumns(
             stream, name, columns, header=args.header, missing=args.missing
         )
-        batches = table.batches()
-        if share_read is not None and sys.stderr.isatty():
+        batches = _with_name_of_column(table)
+        if share_read is not None and sys.stderr is not None and sys.stderr.isatty():
             batches = _with_progress(batches, share_read)
         yield table, batches
 
@@ -390,20 +472,46 @@ def _other(table):
     return int(table.indices[0] == 0 < table.width - 1)
 
 
-def _denoised(batches, args):
-    """Rows, numbers, predictions and estimates, batch by batch."""
-    denoiser = OnlineTVDenoiser(
+def _denoiser(args):
+    return OnlineTVDenoiser(
         learning_rate=args.learning_rate, missing=args.missing, keep_history=False
     )
-    n_seen = 0
+
+
+def _denoised(batches, denoiser):
+    """Rows, numbers, predictions, estimates and standard deviations of predictions.
+
+    All batch by batch.
+    """
+    n_seen, std = 0, math.inf
     for rows, numbers in batches:
         values = numbers[:, 0]
-        positions = np.arange(n_seen, n_seen + len(values))
+        if len(values) <= _FEW:
+            predictions, stds = np.empty((2, len(values)))
+            for i, value in enumerate(values.tolist()):
+                predictions[i], stds[i] = denoiser.predict_one(), std
+                denoiser.learn_one(value)
+                std = denoiser.std_
+        else:
+            predictions, stds = denoiser.partial_fit_predict(
+                np.arange(n_seen, n_seen + len(values)), values, return_std=True
+            )
+            std = denoiser.std_
         n_seen += len(values)
-        predictions = denoiser.partial_fit_predict(positions, values)
         # The estimate in a row is the prediction for the next one.
-        estimates = np.append(predictions[1:], denoiser.predict(positions[-1:]))
-        yield rows, values, predictions, estimates
+        estimates = np.append(predictions[1:], denoiser.predict_one())
+        yield rows, values, predictions, estimates, stds
+
+
+def _with_name_of_column(table):
+    """The batches; tell which column they are of if it was chosen."""
+    for i, batch in enumerate(table.batches()):
+        if i == 0 and table.chosen is not None:
+            name, hint = table.chosen, ", and the first line is no header"
+            if table.header is not None:
+                name, hint = repr(table.header[table.chosen]), ""
+            say(f"sktvdenoise: the column is {name}{hint}; --column names another")
+        yield batch
 
 
 def _with_progress(batches, share_read):
@@ -415,58 +523,9 @@ def _with_progress(batches, share_read):
                 shown = time.monotonic()
                 share = share_read()
                 bar = "#" * int(30 * share)
-                print(
-                    f"\r[{bar:<30}] {share:4.0%}", end="", file=sys.stderr, flush=True
-                )
+                say(f"\r[{bar:<30}] {share:4.0%}", end="")
     finally:
-        print("\r" + " " * 37 + "\r", end="", file=sys.stderr, flush=True)
-
-
-@contextlib.contextmanager
-def _image(path):
-    """A function that draws a display into the image that `path` becomes."""
-    try:
-        check_matplotlib_support("--plot")
-    except ImportError:
-        raise InputError(
-            "an image needs matplotlib: pip install sktvdenoise[plot]"
-        ) from None
-    from matplotlib.backend_bases import FigureCanvasBase
-    from matplotlib.figure import Figure
-
-    kind = os.path.splitext(path)[1][1:].lower()
-    kinds = FigureCanvasBase.get_supported_filetypes()
-    if kind not in kinds:
-        raise InputError(
-            f"cannot write {path}: the name of an image ends in .png, .pdf or .svg"
-        )
-    with open_output(path, binary=True) as file:
-
-        def draw(y, predictions, **kwargs):
-            # The first prediction knows nothing: no scale should be made for it.
-            predictions = np.append(np.nan, predictions[1:])
-            figure = Figure(figsize=(8, 4.5), layout="constrained")
-            axes = figure.subplots()
-            DenoisingDisplay.from_predictions(y, predictions, ax=axes, **kwargs)
-            figure.savefig(file, format=kind, dpi=150)
-
-        yield draw
-
-
-def _positions(cells):
-    """Cells as numbers or times, if they are that and don't decrease; else None."""
-    try:
-        positions = np.array([float(cell) for cell in cells])
-    except ValueError:
-        try:
-            times = [
-                datetime.fromisoformat(cell).replace(tzinfo=None) for cell in cells
-            ]
-        except ValueError:
-            return None
-        positions = np.array(times, dtype="datetime64[us]")
-    ascending = np.isfinite(positions).all() and (positions[1:] >= positions[:-1]).all()
-    return positions if ascending else None
+        say("\r" + " " * 37 + "\r", end="")
 
 
 def _regret_table(y, columns, budgets):

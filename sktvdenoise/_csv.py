@@ -3,9 +3,10 @@
 import csv
 import gzip
 import os
+import secrets
 import shutil
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 
 import numpy as np
@@ -26,7 +27,8 @@ class NumberColumns:
     The first line that is not blank decides: its cells are separated by tabs, if
     it has any, else by semicolons, else by commas; it is a header if none of them
     is a number, or one of them is the name of a column asked for. Blank lines are
-    passed over.
+    passed over. A number has a decimal point and no other separators: one with a
+    comma is recognised, and refused.
 
     Parameters
     ----------
@@ -35,8 +37,9 @@ class NumberColumns:
     name : str
         What messages call the stream.
     columns : list of str or None
-        Name or 0-based index of each column. None is the last one that has a
-        number in the first row, or the only one.
+        Name or 0-based index of each column. None is the only one, or else the
+        last of those with a name, if there is a header, whose first cell is a
+        number or missing.
     header : bool, default=None
         Whether the first line is a header; None finds out.
     missing : {"error", "skip"}, default="error"
@@ -45,6 +48,7 @@ class NumberColumns:
 
     Attributes
     ----------
+    name : str
     header : list of str or None
         Cells of the header.
     width : int
@@ -52,11 +56,13 @@ class NumberColumns:
     indices : list of int
         Index of each column asked for. With a header, a column given as None is
         known only once the first row has been read.
+    chosen : int or None
+        Index of the column given as None, chosen among several.
     delimiter : str
     """
 
     def __init__(self, stream, name, columns, *, header=None, missing="error"):
-        self._name = name
+        self.name = name
         self._missing = missing
         self._lines = _Lines(stream, name)
         first = next((line for line in self._lines if line.strip()), None)
@@ -74,10 +80,11 @@ class NumberColumns:
         self.width = len(cells)
         if header is None:
             asked = {column for column in columns if not self._is_index(column)}
-            numbers = any(_is_number(c) or _is_missing(c) for c in cells if c.strip())
+            numbers = any(_stands_for_number(c) for c in cells if c.strip())
             header = not numbers or not asked.isdisjoint(cells)
         self.header = [cell.strip() for cell in cells] if header else None
         self._first_row = None if header else cells
+        self.chosen = None
         self.indices = [
             self._index(column) if column is not None else None for column in columns
         ]
@@ -130,7 +137,7 @@ class NumberColumns:
         if error is not None:
             raise error
         if not any_rows:
-            raise InputError(f"{self._name} has a header but no rows")
+            raise InputError(f"{self.name} has a header but no rows")
 
     def _rows(self):
         try:
@@ -145,7 +152,10 @@ class NumberColumns:
             number = float(cell)
         except ValueError:
             if not _is_missing(cell):
-                raise self._cell_error(cell, index, "is not a number") from None
+                why = "is not a number"
+                if _stands_for_number(cell):
+                    why += ": its only separator may be a decimal point"
+                raise self._cell_error(cell, index, why) from None
             number = np.nan
         # False for NaN and infinity as well. Python reads 1_000 as a number.
         if -_LARGEST_NUMBER <= number <= _LARGEST_NUMBER and "_" not in cell:
@@ -167,7 +177,7 @@ class NumberColumns:
         names = self.header if self.header is not None else []
         if names.count(column) > 1:
             raise InputError(
-                f"{self._name} has several columns {column!r}; give one by its number"
+                f"{self.name} has several columns {column!r}; give one by its number"
             )
         if column in names:
             return names.index(column)
@@ -177,7 +187,7 @@ class NumberColumns:
             there = f"no header, and columns 0 to {self.width - 1}"
         else:
             there = "columns " + ", ".join(names)
-        raise InputError(f"{self._name} has no column {column!r}: it has {there}")
+        raise InputError(f"{self.name} has no column {column!r}: it has {there}")
 
     def _is_index(self, column):
         decimal = column is not None and column.isdecimal()
@@ -187,22 +197,27 @@ class NumberColumns:
         """Settle the columns given as None by the first row."""
         if None not in self.indices:
             return
-        numeric = [i for i, cell in enumerate(row) if _is_number(cell)]
-        if self.width == 1:
-            numeric = [0]
-        if not numeric:
-            raise self._error("no cell is a number; name a column with --column")
-        self.indices = [numeric[-1] if i is None else i for i in self.indices]
+        chosen = 0
+        if self.width > 1:
+            named = self.header or [True] * self.width
+            numeric = [
+                i for i in range(self.width) if named[i] and _stands_for_number(row[i])
+            ]
+            if not numeric:
+                raise self._error("no cell is a number; name a column with --column")
+            chosen = self.chosen = numeric[-1]
+        self.indices = [chosen if i is None else i for i in self.indices]
 
     def _error(self, what):
         line = self._reader.line_num + self._skipped
-        return InputError(f"{self._name}, line {line}: {what}")
+        return InputError(f"{self.name}, line {line}: {what}")
 
     def _cell_error(self, cell, index, what):
         cell = cell if len(cell) <= 40 else cell[:37] + "..."
         column = index if self.header is None else repr(self.header[index])
         where = f" in column {column}" if self.width > 1 else ""
-        return self._error(f"{cell!r}{where} {what}")
+        hint = " (--column names another column)" if index == self.chosen else ""
+        return self._error(f"{cell!r}{where} {what}{hint}")
 
 
 class _Lines:
@@ -294,36 +309,43 @@ def open_output(path, *, binary=False):
     regular = not os.path.exists(target) or os.path.isfile(target)
     written = target
     if regular:
-        folder, name = os.path.split(target)
-        written = os.path.join(folder, f".{name}.{os.getpid()}.part")
-    try:
+        name = f".sktvdenoise.{secrets.token_hex(8)}.part"
+        written = os.path.join(os.path.dirname(target), name)
+    with errors_name(path):
         if regular and os.path.exists(target) and not os.access(target, os.W_OK):
             raise PermissionError(13, "Permission denied")
-        file = open(written, "xb" if regular else "wb")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {reason(error)}") from None
+        try:
+            with open(written, "xb" if regular else "wb") as file:
+                if binary:
+                    yield file
+                elif path.endswith(".gz"):
+                    with gzip.open(file, "wt", encoding="utf-8", newline="") as text:
+                        yield text
+                else:
+                    with open(
+                        file.fileno(), "w", encoding="utf-8", newline="", closefd=False
+                    ) as text:
+                        yield text
+            if regular:
+                if os.path.exists(target):
+                    shutil.copymode(target, written)
+                os.replace(written, target)
+        except BaseException:
+            if regular:
+                with suppress(OSError):
+                    os.unlink(written)
+            raise
+
+
+@contextmanager
+def errors_name(output):
+    """Within the block an error of the operating system is one of that output."""
     try:
-        with file:
-            if binary:
-                yield file
-            elif path.endswith(".gz"):
-                with gzip.open(file, "wt", encoding="utf-8", newline="") as text:
-                    yield text
-            else:
-                with open(
-                    file.fileno(), "w", encoding="utf-8", newline="", closefd=False
-                ) as text:
-                    yield text
-        if regular:
-            if os.path.exists(target):
-                shutil.copymode(target, written)
-            os.replace(written, target)
-    except BaseException as error:
-        if regular:
-            os.unlink(written)
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise InputError(f"cannot write {path}: {reason(error)}") from None
+        yield
+    except BrokenPipeError:
         raise
+    except OSError as error:
+        raise InputError(f"cannot write {output}: {reason(error)}") from None
 
 
 def reason(error):
@@ -341,6 +363,11 @@ def _is_number(cell):
     except ValueError:
         return False
     return True
+
+
+def _stands_for_number(cell):
+    """Whether a cell is a number, if with commas, or the place of a missing one."""
+    return _is_number(cell.replace(",", "")) or _is_missing(cell)
 
 
 def _is_missing(cell):

@@ -20,6 +20,10 @@ def in_order(X, y):
             f"(n_samples, 1), got {positions.shape}."
         )
     positions = positions.reshape(-1)
+    if positions.dtype.kind not in "biufmMO" or any(
+        isinstance(position, str) for position in positions[:1]
+    ):
+        raise TypeError("X holds strings. Positions are numbers or dates.")
     order = np.argsort(positions, kind="stable")
     return positions[order], one_output(y, "y")[order], order
 
@@ -34,7 +38,12 @@ def one_output(y, name):
 def name_of(data, default):
     columns = getattr(data, "columns", None)
     name = getattr(data, "name", None) if columns is None else columns[0]
-    return name if isinstance(name, str) and name else default
+    return literal(name) if isinstance(name, str) and name else default
+
+
+def literal(name):
+    """A name as matplotlib shows it to the letter: a dollar sign begins no formula."""
+    return name.replace("$", r"\$")
 
 
 def draw_line(ax, x, y, kwargs, **defaults):

@@ -23,7 +23,7 @@ __all__ = ["DenoisingDisplay", "ExpertWeightsDisplay"]
 
 
 class DenoisingDisplay:
-    """Observations, an estimate of their level, the oracle and its jumps.
+    """Observations, an estimate of their level, its breakpoints and the oracle.
 
     It is recommended to use
     :func:`~sktvdenoise.plotting.DenoisingDisplay.from_estimator` or
@@ -146,12 +146,16 @@ class DenoisingDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        import matplotlib.pyplot as plt
         from matplotlib.dates import ConciseDateFormatter
 
         if ax is None:
+            import matplotlib.pyplot as plt
+
             _, ax = plt.subplots(layout="constrained")
 
+        # Where rows are dense, points stay as large as a legend can show them, and
+        # the curve becomes thinner so that it doesn't hide them.
+        shrink = 60 / np.sqrt(len(self.positions))
         self.observations_ = draw_line(
             ax,
             self.positions,
@@ -161,7 +165,7 @@ class DenoisingDisplay:
             color=GREY,
             linestyle="none",
             marker="o",
-            markersize=np.clip(60 / np.sqrt(len(self.positions)), 1, 4),
+            markersize=np.clip(shrink, 2, 4),
             markeredgewidth=0,
             zorder=1,
         )
@@ -172,7 +176,7 @@ class DenoisingDisplay:
             estimate_kwargs,
             label=self.estimate_name,
             color=BLUE,
-            linewidth=1.5,
+            linewidth=np.clip(shrink, 0.7, 1.5),
             drawstyle=_drawstyle(self.estimate),
             zorder=2.5,
         )
@@ -225,7 +229,8 @@ class DenoisingDisplay:
         the clone goes through the rows in order of position: drawn is its
         prediction for each row, made before the label was seen, without the
         first, which knows nothing yet. Of any other estimator, which must be
-        fitted, ``predict(X)`` is drawn. The estimator itself is not changed.
+        fitted, ``predict(X)`` is drawn. The estimator itself is not changed. Its
+        ``breakpoints_``, or those of the clone, are drawn if there are any.
 
         Parameters
         ----------
@@ -240,10 +245,8 @@ class DenoisingDisplay:
             Labels; NaN where one is missing, if the estimator allows it.
 
         tv_budget : float, default=None
-            With a budget the oracle is drawn, the sequence with the least
-            squared loss among those whose total variation is at most this, and
-            its jumps are the breakpoints. Without, they are the estimator's
-            ``breakpoints_``, if it has that attribute.
+            With a budget the oracle is drawn, too: the sequence with the least
+            squared loss among those whose total variation is at most this.
 
         ax : matplotlib Axes, default=None
             Axes to draw on. None makes a new figure.
@@ -281,16 +284,16 @@ class DenoisingDisplay:
             estimate = np.array(estimator.partial_fit_predict(X_sorted, observations))
             estimate[0] = np.nan
             default_name = "one-step prediction"
+            breakpoints = getattr(estimator, "breakpoints_", None)
         else:
             check_is_fitted(estimator)
             estimate = estimator.predict(X_sorted)
             default_name = "fitted curve"
-
-        breakpoints = getattr(estimator, "breakpoints_", None)
-        if breakpoints is not None:
-            # They count the estimator's own rows; look up where these are drawn.
-            places = np.searchsorted(positions, estimator.positions_[breakpoints])
-            breakpoints = places[(places > 0) & (places < len(positions))]
+            breakpoints = getattr(estimator, "breakpoints_", None)
+            if breakpoints is not None:
+                # They count the rows of fit; look up where these are drawn.
+                places = np.searchsorted(positions, estimator.positions_[breakpoints])
+                breakpoints = places[(places > 0) & (places < len(positions))]
         return cls._with_oracle(
             tv_budget,
             positions=positions,
@@ -310,6 +313,7 @@ class DenoisingDisplay:
         *,
         X=None,
         tv_budget=None,
+        breakpoints=None,
         ax=None,
         estimate_name="prediction",
         position_name=None,
@@ -330,9 +334,11 @@ class DenoisingDisplay:
             Positions in any order: numbers or datetime64. None counts rows.
 
         tv_budget : float, default=None
-            With a budget the oracle is drawn, the sequence with the least
-            squared loss among those whose total variation is at most this, and
-            its jumps are the breakpoints.
+            With a budget the oracle is drawn, too: the sequence with the least
+            squared loss among those whose total variation is at most this.
+
+        breakpoints : array-like of int, default=None
+            First row of each new piece, counted in order of position.
 
         ax : matplotlib Axes, default=None
             Axes to draw on. None makes a new figure.
@@ -356,6 +362,8 @@ class DenoisingDisplay:
         ------
         ValueError
             If the numbers of rows differ, or there is more than one output.
+        TypeError
+            If `X` holds strings.
         ImportError
             If matplotlib is not installed.
         """
@@ -368,27 +376,18 @@ class DenoisingDisplay:
             positions=positions,
             observations=observations,
             estimate=one_output(y_pred, "y_pred")[order],
-            breakpoints=None,
+            breakpoints=breakpoints,
             estimate_name=estimate_name,
             position_name=position_name or name_of(X, "position"),
             value_name=value_name or name_of(y_true, "value"),
         ).plot(ax, **kwargs)
 
     @classmethod
-    def _with_oracle(cls, tv_budget, *, observations, breakpoints, **computed):
-        if tv_budget is None:
-            oracle_kwargs = {}
-        else:
-            oracle = _oracle(observations, tv_budget)
-            breakpoints = np.flatnonzero(np.diff(oracle)) + 1
-            oracle_name = f"oracle with TV ≤ {tv_budget:g}"
-            oracle_kwargs = {"oracle": oracle, "oracle_name": oracle_name}
-        return cls(
-            observations=observations,
-            breakpoints=breakpoints,
-            **computed,
-            **oracle_kwargs,
-        )
+    def _with_oracle(cls, tv_budget, *, observations, **computed):
+        if tv_budget is not None:
+            computed["oracle"] = _oracle(observations, tv_budget)
+            computed["oracle_name"] = f"oracle with TV ≤ {tv_budget:g}"
+        return cls(observations=observations, **computed)
 
 
 def _oracle(y, tv_budget):

@@ -1,8 +1,13 @@
-"""A stream and a comparison shared by the tests of the online denoiser."""
+"""What tests share: a stream, a comparison of denoisers, the command line."""
+
+import io
+import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+
+from sktvdenoise.__main__ import main
 
 STATE = ["n_samples_seen_", "bound_", "expert_births_", "expert_weights_"]
 HISTORY = ["positions_", "values_"]
@@ -36,3 +41,19 @@ def assert_same():
         assert_array_equal(a.predict(future), b.predict(future))
 
     return check
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    """Run the command line in an empty folder: status, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*argv, stdin=None):
+        if stdin is not None:
+            stream = stdin if isinstance(stdin, io.RawIOBase) else io.BytesIO(stdin)
+            stdin = io.TextIOWrapper(io.BufferedReader(stream))
+            monkeypatch.setattr(sys, "stdin", stdin)
+        status = main([str(arg) for arg in argv])
+        return status, *capsys.readouterr()
+
+    return run

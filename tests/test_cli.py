@@ -2,11 +2,10 @@ import csv
 import gzip
 import io
 import itertools
+import os
 import re
-import signal
-import subprocess
 import sys
-import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,22 +16,6 @@ from sktvdenoise.datasets import load_nile, make_signal
 from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
 
 NILE = load_nile().target
-
-
-@pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
-    """Run the command line in an empty folder: status, output, errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*argv, stdin=None):
-        if stdin is not None:
-            stream = stdin if isinstance(stdin, io.RawIOBase) else io.BytesIO(stdin)
-            stdin = io.TextIOWrapper(io.BufferedReader(stream))
-            monkeypatch.setattr(sys, "stdin", stdin)
-        status = main([str(arg) for arg in argv])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -130,6 +113,71 @@ def test_header_of_numbers(run, tmp_path):
     assert_denoised(rows, [2020, 5, 7])
 
 
+@pytest.mark.parametrize(
+    ("text", "argv", "note"),
+    [
+        ("a,b\n1,2\n3,4\n", [], "the column is 'b'; --column names another"),
+        ("1,2\n3,4\n", [], "the column is 1, and the first line is no header; "),
+        ("id,2020\na,1\n", [], "the column is 1, and the first line is no header; "),
+        ("a,b\n1,2\n3,4\n", ["--column", "b"], ""),
+        ("a\n1\n2\n", [], ""),
+    ],
+)
+def test_column_that_was_chosen_is_named(run, tmp_path, text, argv, note):
+    (tmp_path / "a.csv").write_text(text)
+    for command in ("denoise", "regret"):
+        for file in ("a.csv", "-"):
+            err = run(command, file, *argv, stdin=text.encode())[2]
+            assert err.count("\n") == bool(note) and note in err
+
+
+@pytest.mark.parametrize("hole", ["NA", "", "nan"])
+def test_missing_first_cell_is_that_of_a_number(run, tmp_path, hole):
+    (tmp_path / "a.csv").write_text(f"a,b,\n1,{hole},\n1,2,\n")
+    rows = table_of(run("denoise", "a.csv", "--missing", "skip")[1])[1:]
+    assert_denoised(rows, [np.nan, 2], missing="skip")
+    status, _, err = run("denoise", "a.csv")
+    assert status == 2
+    assert f"line 2: {hole!r} in column 'b' is a missing value" in err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1;2,5\n", "t;v\n1;2,5\n", "2,5;3,5\n", "1\t1.234,5\n", 'a,"1,234"\n'],
+)
+def test_commas_in_numbers_are_refused(run, tmp_path, text):
+    (tmp_path / "a.csv").write_text(text)
+    status, out, err = run("denoise", "a.csv")
+    assert (status, out) == (2, "")
+    assert "is not a number: its only separator may be a decimal point" in err
+
+
+def test_what_was_denoised_is_not_denoised_again(run, tmp_path):
+    (tmp_path / "a.csv").write_text("v\n1\n2\n")
+    run("denoise", "a.csv", "--interval", "--output", "b.csv")
+    for argv in ([], ["--column", "v"]):
+        status, out, err = run("denoise", "b.csv", *argv)
+        assert (status, out) == (2, "")
+        assert "b.csv has a column 'prediction': rename it" in err
+    (tmp_path / "c.csv").write_text("v,low\n1,2\n")
+    assert run("denoise", "c.csv", "--column", "v")[0] == 0
+    assert run("denoise", "c.csv", "--column", "v", "--interval")[0] == 2
+
+
+def test_interval(run):
+    names, *rows = table_of(run("denoise", "nile", "--interval")[1])
+    assert names[2:] == ["prediction", "estimate", "low", "high"]
+    cells = np.array([row[2:] for row in rows], dtype=float)
+    np.testing.assert_array_equal(cells[:, :2].T, denoised(NILE))
+    model = OnlineTVDenoiser()
+    for year, flow in enumerate(NILE):
+        if year > 0:
+            expected = np.ravel(model.predict_interval([year], coverage=0.9))
+            np.testing.assert_allclose(cells[year, 2:], expected)
+        model.partial_fit([year], [flow])
+    assert cells[0, 2:].tolist() == [-np.inf, np.inf]
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_delimiter_is_found_and_kept(run, tmp_path, delimiter):
     text = lines_of(["a", 1, 2], ["b", 3, 5]).replace(",", delimiter)
@@ -219,15 +267,13 @@ class Trickle(io.RawIOBase):
     """A stream that gives its chunks one read at a time."""
 
     def __init__(self, chunks):
-        self.chunks = list(chunks)
+        self.chunks = iter(chunks)
 
     def readable(self):
         return True
 
     def readinto(self, buffer):
-        if not self.chunks:
-            return 0
-        chunk = self.chunks.pop(0)
+        chunk = next(self.chunks, b"")
         buffer[: len(chunk)] = chunk
         return len(chunk)
 
@@ -249,6 +295,24 @@ def test_filter_answers_a_line_with_a_line(run, y):
     assert out.splitlines()[0] == "v,prediction,estimate"
 
 
+def test_memory_of_the_filter_does_not_grow(monkeypatch):
+    def peak(n_chunks):
+        chunks = (b"1\n2\n4\n" * 20 for _ in range(n_chunks))
+        stdin = io.TextIOWrapper(io.BufferedReader(Trickle(chunks)))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        tracemalloc.start()
+        with open(os.devnull, "w") as out:
+            monkeypatch.setattr(sys, "stdout", out)
+            assert main(["denoise", "-", "--interval"]) == 0
+        monkeypatch.undo()
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(20)
+    assert peak(400) < 1.2 * peak(20)
+
+
 def test_filter_answers_lines_before_a_bad_one(run):
     status, out, err = run("denoise", "-", stdin=b"1\n3\nx\n5\n")
     assert_denoised(table_of(out), [1, 3])
@@ -265,162 +329,6 @@ def test_filter_into_a_file_is_all_or_nothing(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
-# Bad input: one line, status 2, nothing written
-
-
-@pytest.mark.parametrize(
-    ("content", "argv", "words"),
-    [
-        ("", [], "is empty"),
-        ("\n \n", [], "is empty"),
-        ('""\n', [], "is empty"),
-        ("t,v\n", [], "no rows"),
-        ("t,v\n1,2\n3,x\n", [], "line 3: 'x' in column 'v' is not a number"),
-        ("\n1\n\n2\nabc\n", [], "line 5: 'abc' is not a number"),
-        ("1,2\n3,1_0\n", [], "line 2: '1_0' in column 1 is not a number"),
-        ("1\n-inf\n", [], "line 2: '-inf' is not finite"),
-        ("1\n1e300\n", [], "line 2: '1e300' is too large"),
-        ("1\nnan\n", [], "line 2: 'nan' is a missing value; --missing skip"),
-        ("t,v\na,1\nb,\n", [], "line 3: '' in column 'v' is a missing value"),
-        ("1,2\n3\n", [], "line 2: 1 cell, but the first line has 2"),
-        ("v\n1\n2,3\n", [], "line 3: 2 cells, but the first line has 1"),
-        ("1," + "9" * 50 + "x\n", ["--column", "1"], "'" + "9" * 37 + "...'"),
-        ("t,v\na,1\n", ["--column", "w"], "no column 'w': it has columns t, v"),
-        ("t,v\na,1\n", ["--column", "2"], "no column '2': it has columns t, v"),
-        ("1,2\n", ["--column", "v"], "no column 'v': it has no header"),
-        ("v,v\n1,2\n", ["--column", "v"], "several columns 'v'"),
-        ("a,b\nx,y\n", [], "line 2: no cell is a number"),
-        ('v,w\n1,2\n3,"4\n5,6\n', [], "line 4: not CSV"),
-        (b"v\n1\n\xff\xfe\n", [], "not UTF-8 text (line 3)"),
-        (b"v\n1\n\0\n", [], "not text (line 3 has a zero byte)"),
-        (b"1" * (1 << 21), [], "line 1 is longer"),
-    ],
-)
-def test_bad_content(run, tmp_path, content, argv, words):
-    content = content.encode() if isinstance(content, str) else content
-    (tmp_path / "bad.csv").write_bytes(content)
-    (tmp_path / "kept.csv").write_text("old")
-    for output in ([], ["--output", "new.csv"], ["--output", "kept.csv"]):
-        status, out, err = run("denoise", "bad.csv", *argv, *output)
-        assert (status, out) == (2, "")
-        assert err.startswith("sktvdenoise: error: ") and err.count("\n") == 1
-        assert "bad.csv" in err and words in err
-    assert (tmp_path / "kept.csv").read_text() == "old"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.csv", "kept.csv"]
-
-
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        (["denoise", "none.csv"], "cannot read none.csv: No such file"),
-        (["denoise", "."], "cannot read .: "),
-        (["denoise", "bad.gz"], "cannot read bad.gz: "),
-        (["denoise", "short.gz"], "cannot read short.gz: "),
-        (["denoise", "nile", "--output", "no/a.csv"], "cannot write no/a.csv: No such"),
-        (["denoise", "nile", "--output", "."], "cannot write .: "),
-        (["regret", "none.csv"], "cannot read none.csv"),
-        (["regret", "-"], "standard input is empty"),
-        (["denoise", "-"], "standard input is empty"),
-    ],
-)
-def test_bad_files(run, tmp_path, argv, words):
-    (tmp_path / "bad.gz").write_bytes(b"not compressed")
-    (tmp_path / "short.gz").write_bytes(gzip.compress(b"1\n2\n")[:-6])
-    before = sorted(tmp_path.iterdir())
-    status, out, err = run(*argv, stdin=b"")
-    assert (status, out) == (2, "")
-    assert words in err and err.count("\n") == 1
-    assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["denoise"],
-        ["denoise", "nile", "--learning-rate", "0"],
-        ["denoise", "nile", "--learning-rate", "fast"],
-        ["denoise", "nile", "--missing", "drop"],
-        ["regret", "nile", "--tv-budget", "-1"],
-        ["regret", "nile", "--tv-budget", "nan"],
-        ["smooth", "nile"],
-    ],
-)
-def test_bad_options(run, capsys, argv):
-    with pytest.raises(SystemExit) as stop:
-        run(*argv)
-    assert stop.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == "" and "error: " in err
-
-
-def test_interruption_leaves_nothing(run, tmp_path, monkeypatch):
-    def interrupted(self, X, y):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(OnlineTVDenoiser, "partial_fit_predict", interrupted)
-    assert run("denoise", "nile", "--output", "a.csv") == (130, "", "")
-    assert not list(tmp_path.iterdir())
-
-
-# Pictures
-
-
-@pytest.mark.parametrize("kind", ["png", "svg"])
-@pytest.mark.parametrize(
-    ("text", "xlabel"),
-    [
-        ("t,v\n1,5\n2,7\n3,6\n", "t"),
-        ("day,v\n2020-01-01,5\n2020-01-02,7\n", "day"),
-        ("t,v\n2,5\n1,7\n", "row"),
-        ("v,name\n5,x\n7,y\n", "row"),
-        ("v\n5\n7\n", "row"),
-    ],
-)
-def test_plot(run, tmp_path, monkeypatch, kind, text, xlabel):
-    pytest.importorskip("matplotlib")
-    from sktvdenoise.plotting import DenoisingDisplay
-
-    drawn = []
-    plot = DenoisingDisplay.plot
-    monkeypatch.setattr(
-        DenoisingDisplay, "plot", lambda self, ax: drawn.append(plot(self, ax))
-    )
-    (tmp_path / "a.csv").write_text(text)
-    status, out, err = run("denoise", "a.csv", "--column", "v", "--plot", f"a.{kind}")
-    assert (status, err) == (0, "")
-    assert out == run("denoise", "a.csv", "--column", "v")[1]
-    magic = {"png": b"\x89PNG", "svg": b"<?xml"}[kind]
-    assert (tmp_path / f"a.{kind}").read_bytes().startswith(magic)
-
-    (display,) = drawn
-    assert display.ax_.get_xlabel() == xlabel
-    assert display.ax_.get_ylabel() == "v"
-    names, *rows = table_of(text)
-    values = [float(row[names.index("v")]) for row in rows]
-    np.testing.assert_array_equal(display.observations, values)
-    predictions, _ = denoised(values)
-    np.testing.assert_array_equal(display.estimate[1:], predictions[1:])
-
-
-def test_plot_is_all_or_nothing(run, tmp_path):
-    pytest.importorskip("matplotlib")
-    (tmp_path / "bad.csv").write_text("1\nx\n")
-    assert run("denoise", "bad.csv", "--plot", "a.png")[0] == 2
-    status, _, err = run("denoise", "nile", "--plot", "a.doc")
-    assert status == 2 and "cannot write a.doc" in err
-    status, _, err = run("denoise", "nile", "--plot", "no/a.png")
-    assert status == 2 and "cannot write no/a.png" in err
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
-
-
-def test_plot_without_matplotlib(run, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    status, out, err = run("denoise", "nile", "--plot", "a.png", "--output", "a.csv")
-    assert (status, out) == (2, "")
-    assert "pip install sktvdenoise[plot]" in err
-    assert not list(tmp_path.iterdir())
-
-
 # regret
 
 
@@ -432,7 +340,7 @@ def figures(text):
 
 def test_regret_of_the_denoiser(run, y, tmp_path):
     (tmp_path / "a.csv").write_text(lines_of(y))
-    status, out, _ = run("regret", "a.csv", "--tv-budget", "20", "0", "5")
+    status, out, _ = run("regret", "a.csv", "--tv-budget", "20,0,5,20")
     predictions, _ = denoised(y)
     budgets = [0.0, 5.0, 20.0]
     expected = [
@@ -450,7 +358,7 @@ def test_regret_of_the_denoiser(run, y, tmp_path):
 def test_regret_of_given_predictions(run, y, tmp_path):
     given = np.append(0.0, y[:-1])
     (tmp_path / "a.csv").write_text(lines_of(given, y, header="last,v"))
-    argv = ["--column", "v", "--prediction", "last", "--tv-budget", "0", "7"]
+    argv = ["--column", "v", "--prediction", "last", "--tv-budget", "0,7"]
     out = run("regret", "a.csv", *argv)[1]
     expected = [dynamic_regret(y, given, tv_budget=budget) for budget in (0, 7)]
     np.testing.assert_allclose(figures(out)[:, 2], expected, rtol=1e-5)
@@ -480,6 +388,24 @@ def test_regret_passes_over_missing_values(run, y, tmp_path):
     (tmp_path / "b.csv").write_text("v\nnan\nnan\n")
     status, _, err = run("regret", "b.csv", "--missing", "skip")
     assert status == 2 and "b.csv has no row" in err
+    err = run("regret", "-", "--missing", "skip", stdin=b"v\nnan\nnan\n")[2]
+    assert "standard input has no row" in err
+
+
+def test_regret_says_what_is_behind_its_figures(run, tmp_path):
+    (tmp_path / "a.csv").write_text("v,p\n3,3\n3,3\n")
+    argv = ["regret", "a.csv", "--column", "v"]
+    out = run(*argv)[1]
+    assert "(9 of it for the first, predicted as 0)" in out
+    assert "negative where" in out
+    # Budgets that are all shares of nothing are one.
+    np.testing.assert_array_equal(figures(out), [[0, 0, 9]])
+    assert "of it for the first" not in run(*argv, "--prediction", "p")[1]
+
+
+def test_regret_options_leave_the_file_alone(run):
+    out = run("regret", "--tv-budget", "0,5", "nile")[1]
+    assert out == run("regret", "nile", "--tv-budget", "0,5")[1]
 
 
 # demo, help
@@ -502,6 +428,15 @@ def test_demo(run, tmp_path):
             exact = dynamic_regret(NILE, x, tv_budget=budget)
             np.testing.assert_allclose(regret, exact, rtol=1e-5)
     assert max(len(line) for line in out.splitlines()) <= 88
+    assert "1899" in out
+
+    # What was there already is not lost, unless it is named.
+    (tmp_path / "nile.png").write_text("mine")
+    status, out, err = run("demo")
+    assert (status, err) == (0, "") and "--output nile.png" in out
+    assert (tmp_path / "nile.png").read_text() == "mine"
+    run("demo", "--output", "nile.png")
+    assert (tmp_path / "nile.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_demo_without_matplotlib(run, tmp_path, monkeypatch):
@@ -525,78 +460,3 @@ def test_help_and_version(run, capsys):
         main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out.split() == ["sktvdenoise", __version__]
-
-
-# Real processes
-
-# A process started in the background may ignore Ctrl-C, and hand that down.
-HEARS_CTRL_C = """
-import runpy, signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-runpy.run_module("sktvdenoise", run_name="__main__", alter_sys=True)
-"""
-
-
-@pytest.fixture
-def filter_process():
-    process = subprocess.Popen(
-        [sys.executable, "-c", HEARS_CTRL_C, "denoise", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    watchdog = threading.Timer(120, process.kill)
-    watchdog.start()
-    yield process
-    watchdog.cancel()
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        stream.close()
-
-
-def ask(process, line):
-    process.stdin.write(line)
-    process.stdin.flush()
-    return process.stdout.readline()
-
-
-def test_filter_process_answers_each_line_at_once(filter_process):
-    # A blank line with a number must not hold back the answer to the number.
-    asked = ["load\n", "1.5\n", "2.5\n\n", "4.0\n"]
-    answers = [ask(filter_process, line) for line in asked]
-    assert answers[0] == "load,prediction,estimate\n"
-    assert_denoised(table_of("".join(answers[1:])), [1.5, 2.5, 4.0])
-    filter_process.stdin.write("7")
-    out, err = filter_process.communicate()
-    assert out.startswith("7,") and err == ""
-    assert filter_process.returncode == 0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_filter_process_ends_quietly_on_ctrl_c(filter_process):
-    assert ask(filter_process, "1\n") == "1,0.0,1.0\n"
-    filter_process.send_signal(signal.SIGINT)
-    out, err = filter_process.communicate()
-    assert (out, err, filter_process.returncode) == ("", "", 130)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
-def test_filter_process_ends_quietly_when_its_reader_goes(filter_process):
-    assert ask(filter_process, "1\n") == "1,0.0,1.0\n"
-    filter_process.stdout.close()
-    filter_process.stdin.write("2\n")
-    filter_process.stdin.close()
-    assert filter_process.stderr.read() == ""
-    assert filter_process.wait() == 141
-
-
-def test_module_runs_as_a_program():
-    program = [sys.executable, "-m", "sktvdenoise", "denoise", "nile"]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert_denoised(table_of(done.stdout)[1:], NILE)
-    program[-1] = "no such file"
-    done = subprocess.run(program, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1 and "no such file" in done.stderr

@@ -60,8 +60,6 @@ def test_stream_is_drawn_as_predicted_before_each_label(rows):
     assert np.isnan(estimate[0])
     np.testing.assert_array_equal(xy(display.observations_), rows)
     assert display.oracle_ is None
-    breakpoints = OnlineTVDenoiser().fit(X, y).breakpoints_
-    assert (display.breakpoints_ is None) == (len(breakpoints) == 0)
 
 
 def test_given_estimator_is_not_changed(rows):
@@ -72,7 +70,7 @@ def test_given_estimator_is_not_changed(rows):
         assert pickle.dumps(estimator) == before
 
 
-def test_oracle_and_its_jumps_are_drawn(rows):
+def test_oracle_is_drawn(rows):
     X, y = rows
     display = DenoisingDisplay.from_estimator(OnlineTVDenoiser(), X, y, tv_budget=8)
     comparator = tv_oracle(y, 8).comparator
@@ -80,14 +78,33 @@ def test_oracle_and_its_jumps_are_drawn(rows):
     assert display.oracle_.get_drawstyle() == "steps-post"
     assert "8" in display.oracle_.get_label()
 
-    # A jump before row i is a line through position i, from bottom to top.
+
+def test_breakpoints_are_drawn_as_lines_across(rows):
+    X, y = rows
+    display = DenoisingDisplay.from_predictions(
+        y + 1000, y + 1000, X=X, tv_budget=8, breakpoints=[30, 41]
+    )
     x, height = (values.reshape(-1, 3) for values in xy(display.breakpoints_))
-    np.testing.assert_array_equal(x[:, 0], X[1:][np.diff(comparator) != 0])
+    np.testing.assert_array_equal(x[:, 0], [300.0, 410.0])
     assert (x == x[:, :1]).all()
-    np.testing.assert_array_equal(height[:, :2], [[0.0, 1.0]] * len(height))
-    # Those heights are fractions of the axes, and leave the data's limits alone.
-    shifted = DenoisingDisplay.from_predictions(y + 1000, y + 1000, tv_budget=8)
-    assert shifted.ax_.get_ylim()[0] > 900
+    # Heights are fractions of the axes, and leave the data's limits alone.
+    np.testing.assert_array_equal(height[:, :2], [[0.0, 1.0]] * 2)
+    assert display.ax_.get_ylim()[0] > 900
+    # Jumps of the oracle are no breakpoints of the predictions.
+    display = DenoisingDisplay.from_predictions(y, y, X=X, tv_budget=8)
+    assert np.diff(display.oracle).any() and display.breakpoints_ is None
+
+
+@pytest.mark.parametrize("tv_budget", [None, 8.0])
+@pytest.mark.parametrize("keep_history", [True, False])
+def test_breakpoints_of_a_stream_are_those_of_its_rows(rows, keep_history, tv_budget):
+    X, y = np.floor(rows[0] / 25), rows[1] * 3
+    model = OnlineTVDenoiser(keep_history=keep_history)
+    display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=tv_budget)
+    expected = OnlineTVDenoiser().fit(X, y).breakpoints_
+    assert len(expected) > 0
+    np.testing.assert_array_equal(display.breakpoints, expected)
+    np.testing.assert_array_equal(xy(display.breakpoints_)[0][::3], X[expected])
 
 
 def test_fitted_curve_with_the_estimators_breakpoints(rows):
@@ -176,6 +193,7 @@ def test_given_axes_and_styles_are_used(rows, pyplot):
         y,
         X=X,
         tv_budget=4,
+        breakpoints=[30],
         ax=axes[1],
         observations_kwargs={"marker": "x"},
         estimate_kwargs={"c": "red", "lw": 7},
@@ -203,8 +221,44 @@ def test_bad_rows_are_refused(rows):
         DenoisingDisplay.from_predictions(y, y[1:])
 
 
+@pytest.mark.parametrize("kind", ["U3", object])
+def test_strings_are_no_positions(kind):
+    # Their order is not that of the numbers they spell.
+    X = np.array(["9", "10", "11"], dtype=kind)
+    with pytest.raises(TypeError, match="X holds strings"):
+        DenoisingDisplay.from_predictions(np.zeros(3), np.zeros(3), X=X)
+
+
+def test_names_of_columns_are_shown_to_the_letter():
+    pandas = pytest.importorskip("pandas")
+    y = pandas.Series(np.arange(3.0), name="price $a_$ in $")
+    display = DenoisingDisplay.from_predictions(y, y)
+    display.figure_.canvas.draw()
+    label = display.ax_.yaxis.label
+    assert label._preprocess_math(label.get_text()) == ("price $a_$ in $", False)
+
+
+def test_dense_rows_stay_visible():
+    def sizes(n):
+        display = DenoisingDisplay.from_predictions(np.zeros(n), np.zeros(n))
+        (point, *_) = display.ax_.get_legend().get_lines()
+        assert point.get_markersize() == display.observations_.get_markersize()
+        return point.get_markersize(), display.estimate_.get_linewidth()
+
+    sparse, dense = sizes(50), sizes(20_000)
+    assert sparse == (4, 1.5)
+    assert dense[0] >= 2 and dense[1] < 1
+
+
 def test_matplotlib_is_imported_only_to_draw():
-    code = "import sys, sktvdenoise.plotting; assert 'matplotlib' not in sys.modules"
+    code = """
+import sys, sktvdenoise.plotting
+assert "matplotlib" not in sys.modules
+from matplotlib.figure import Figure
+axes = Figure().subplots()
+sktvdenoise.plotting.DenoisingDisplay.from_predictions([1, 2], [1, 2], ax=axes)
+assert "matplotlib.pyplot" not in sys.modules
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -222,9 +276,8 @@ def test_fused_lasso_is_drawn_as_steps_with_its_breakpoints(rows):
     assert display.estimate_.get_drawstyle() == "steps-post"
     assert 0 < len(model.breakpoints_) < 10
     np.testing.assert_array_equal(display.breakpoints, model.breakpoints_)
-    # The oracle's budget, if given, has the say.
     display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=0)
-    assert display.breakpoints_ is None
+    np.testing.assert_array_equal(display.breakpoints, model.breakpoints_)
     np.testing.assert_allclose(display.oracle, y.mean())
 
 

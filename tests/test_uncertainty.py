@@ -304,7 +304,8 @@ def test_run_length_counts_from_the_last_jump(stream):
     model = OnlineTVDenoiser().fit(X, Y)
     assert abs(model.run_length_[0] - 60) <= 3
     assert model.run_length_[1] == 200
-    assert model.run_length_[2] == 10
+    # The first label of the new level was held back until a second confirmed it.
+    assert model.run_length_[2] == 9
     model = OnlineTVDenoiser().fit(X[:140], y[:140])
     assert abs(model.run_length_ - 60) <= 3
 
