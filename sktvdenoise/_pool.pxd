@@ -36,6 +36,8 @@ cdef struct Pool:
     long long n_surprises
     long long tripped    # whether the guard takes part in the output
     double unit
+    double n_far         # labels held back of late: each counts for 64 rounds or so
+    double mean_weight   # of the sample weights so far
     double mass          # sum of the sample weights since the last start
     double mean
     double last

@@ -34,7 +34,7 @@ cdef extern from "_pool.h" nogil:
 # Names of fields with eight bytes, as in the structs of the .pxd.
 _INTEGERS = ("row", "round", "age", "n_held", "side", "n_surprises", "tripped")
 _NUMBERS = (
-    "unit", "mass", "mean", "last", "low", "high", "near_low", "near_high",
+    "unit", "n_far", "mean_weight", "mass", "mean", "last", "low", "high", "near_low", "near_high",
     "variance", "output", "forecast", "largest", "excess", "bound", "weight_bound",
 )
 POOL_DTYPE = np.dtype([(name, "i8") for name in _INTEGERS]
@@ -55,6 +55,7 @@ cdef enum:
 cdef double MARGIN = 0.25        # of the range, beyond which nothing is predicted
 cdef double FAR = 20.0           # ranges beyond the range: held back once,
 cdef double VERY_FAR = 500.0     # three times
+cdef double FADING = 1.0 - 1.0 / 64.0
 cdef double SMALLEST = 1e-100    # standard deviation
 cdef double LARGEST = 1e60       # label in units of a stream
 
@@ -202,10 +203,21 @@ cdef void recalibrate(Pool* s, double* memory, const Row* rows, Py_ssize_t n_row
 
 
 cdef inline bint held_back(Pool* s, double y) noexcept nogil:
-    """Whether a label is so far off that the next ones must confirm it."""
+    """Whether a label is so far off that the next ones must confirm it.
+
+    What keeps coming back is no outlier: the third label that leaves a constant, and
+    more than five in the last 64 or so, are learned as any other.
+    """
     cdef double width = s.high - s.low
     cdef double beyond = max(y - s.high, s.low - y)
+    if width > 0.0:
+        s.n_far *= FADING
     if s.round <= 4 or beyond <= FAR * width:
+        s.n_held = 0
+        return False
+    s.n_far += 1.0
+    if s.n_far > (5.0 if width > 0.0 else 2.0):
+        s.n_far = 0.0
         s.n_held = 0
         return False
     s.n_held += 1
@@ -352,6 +364,7 @@ cdef void learn(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
     elif s.n_held:
         # Confirmed: the level is another one.
         s.n_held = 0
+        s.n_far = 0.0
         s.low = min(s.low, y)
         s.high = max(s.high, y)
         restart(s, memory, rows, n_rows, n_members, y, w)
@@ -428,13 +441,17 @@ cdef void pool_learn(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows
         # In other units, nothing of the past is of any size. Zeros have none.
         if s.unit > 0.0:
             s.age = s.n_held = s.n_surprises = 0
-            s.output = s.variance = 0.0
+            s.output = s.variance = s.n_far = 0.0
         frexp(y, &exponent)
         s.unit = ldexp(1.0, max(exponent, -1020))
     if s.unit > 0.0:
         y /= s.unit
-    # The inverse of a weight is taken.
-    learn(s, memory, rows, n_rows, n_members, y, max(w, 1e-100))
+    # Weights count relative to their mean: a constant weight changes nothing.
+    s.mass *= s.mean_weight
+    s.mean_weight += (w - s.mean_weight) / (s.round + 1)
+    s.mass /= s.mean_weight
+    w = clip(w / s.mean_weight, 1e-6, 1e6)
+    learn(s, memory, rows, n_rows, n_members, y, w)
     share = guard_share(s)
     s.forecast = (1.0 - share) * pool_output(s) + share * next_guarded
 

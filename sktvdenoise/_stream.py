@@ -30,7 +30,7 @@ from sktvdenoise.experts import POOL
 
 _ROWS, _MEMORY_SIZE = make_layout(POOL)
 _LAYOUT = _ROWS.view(np.uint8)
-_MEANS = next(row for row in _ROWS if row["kind"] == Kind.MEANS)
+_MEANS = next(row for row in _ROWS if row["kind"] == Kind.ROBUST_MEANS)
 # Labels on their way to the summary of breakpoints, one by one, are few at most.
 _MOST_PENDING = 256
 
@@ -174,7 +174,7 @@ class Stream:
             size = MIXTURE_DTYPE.itemsize // self._memory.itemsize
             mixture = self._memory[start : start + size].view(MIXTURE_DTYPE)[0]
             n = int(mixture["n"])
-            births, weights = mixture["birth"][:n], mixture["w"][1, :n]
+            births, weights = mixture["birth"][:n], mixture["w"][0, :n]
         if n == 0:
             return np.zeros(1, dtype=np.int64), np.ones(1)
         return births.astype(np.int64), weights / weights.sum()

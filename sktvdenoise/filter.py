@@ -132,6 +132,7 @@ class OnlineTVFilter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             As `fit`, and if the columns are not those of `fit`.
         """
         check_is_fitted(self)
+        self._validate_params()
         X = self._check_rows(X, reset=False)
         weights = np.ones(len(X))
         estimates = np.empty_like(X, order="F")

@@ -104,11 +104,11 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     expert_births_ : ndarray of shape (n_experts,) or list of n_outputs such
         The row, from 0, that is the first each living expert sees, ascending.
         The last is the newborn, which sees its first label in the next round.
-        With "auto", the experts are those of the pool's running means.
+        With "auto", the experts are those of the pool's robust running means.
     expert_weights_ : ndarray of shape (n_experts,) or list of n_outputs such
         Weights of the living experts in the next prediction; their sum is 1.
         With "auto", the probability that the level has stood since each birth
-        (if it changes once in 500 rounds).
+        (if it changes once in 200 rounds).
     member_weights_ : dict of str to float, or list of n_outputs such
         How much of the next prediction each member of the pool, and the guard,
         accounts for, heaviest first. Their sum is 1. Only with "auto".

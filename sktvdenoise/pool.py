@@ -199,12 +199,16 @@ class Pool:
 
     - A label more than 20 ranges outside the range so far is held back: the
       prediction is learned in its place. If the next is as far off it is accepted,
-      and the pool starts again from it. Above 500 ranges, three are held back.
+      and the pool starts again from it. Above 500 ranges, three are held back. What
+      keeps coming back is no outlier: the third label that leaves a constant, and
+      more than five in the last 64 or so, are learned as any other.
     - Robust members learn the prediction in place of a label more than 5 standard
       deviations off, unless the one before was replaced, too, on the same side.
     - In some of the first rounds, and in all multiples of 32, the pool looks back at
       the last labels, 64 at most. If the noise is ten times as large as their whole
       range something enormous came before, and the pool starts again.
+
+    Sample weights count relative to their mean so far.
 
     Examples
     --------
@@ -222,7 +226,8 @@ class Pool:
         self.n_members = sum(sizes)
         prior = np.repeat([float(prior) for *_, prior in table], sizes)
         self._prior = prior / prior.sum()
-        self.unit = self.output = self.variance = 0.0
+        self.unit = self.output = self.variance = self.n_far = 0.0
+        self.mean_weight = self.mass = 0.0
         self.row = self.round = self.age = self.n_held = self.n_surprises = 0
 
     def learn(self, y, weight=1.0):
@@ -231,17 +236,21 @@ class Pool:
             # In other units, nothing of the past is of any size. Zeros have none.
             if self.unit > 0:
                 self.age = self.n_held = self.n_surprises = 0
-                self.output = self.variance = 0.0
+                self.output = self.variance = self.n_far = 0.0
             self.unit = 2.0 ** max(np.frexp(y)[1], -1020)
         y /= self.unit or 1.0
         self.round += 1
+        self.mass *= self.mean_weight
+        self.mean_weight += (weight - self.mean_weight) / self.round
+        self.mass /= self.mean_weight
+        weight = np.clip(weight / self.mean_weight, 1e-6, 1e6)
         if self.age == 0:
             self.low = self.high = self.near_low = self.near_high = y
             self._restart(y, weight)
         elif self._holds_back(y):
             self._learn(self.output, weight, held=True)
         elif self.n_held:
-            self.n_held = 0
+            self.n_held = self.n_far = 0
             self.low, self.high = min(self.low, y), max(self.high, y)
             self._restart(y, weight)
         else:
@@ -275,8 +284,14 @@ class Pool:
     def _holds_back(self, y):
         width = self.high - self.low
         beyond = max(y - self.high, self.low - y)
+        if width > 0:
+            self.n_far *= 1 - 1 / 64
         if self.round <= 4 or beyond <= 20 * width:
             self.n_held = 0
+            return False
+        self.n_far += 1
+        if self.n_far > (5 if width > 0 else 2):
+            self.n_far = self.n_held = 0
             return False
         self.n_held += 1
         return self.n_held <= (3 if width > 0 and beyond > 500 * width else 1)
@@ -513,5 +528,5 @@ def pool_forecasts(y, sample_weight=None, *, table=POOL):
             pool.skip()
             continue
         guard = guard_update(guard, x, guarded[row], label, weight)
-        pool.learn(label, max(weight, 1e-100))
+        pool.learn(label, weight)
     return predictions, pool, guard

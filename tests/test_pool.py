@@ -271,7 +271,36 @@ def test_a_weight_is_that_of_the_first_label_too():
     table = [("mean", Kind.EWMA, (0.0,), 1), ("means", Kind.MEANS, (1e-9,), 1)]
     for first, mean in ((100.0, 2 / 102), (1.0, 2 / 3)):
         *_, (state, top) = kernel(y, np.array([first, 1.0, 1.0]), table)
-        assert_allclose(top["prediction"][:2] * state["unit"], mean, atol=1e-6)
+        level, mixture = top["prediction"][:2] * state["unit"]
+        assert level == pytest.approx(mean, abs=1e-6)
+        assert mixture == pytest.approx(mean, abs=0.05)
+
+
+def test_constant_weights_change_nothing():
+    """Weights count relative to their mean; units of labels and weights are free."""
+    y = np.random.default_rng(3).standard_normal(400) + np.repeat([0.0, 5.0], 200)
+    for factor in (2.0**-20, 4.0, 1024.0):
+        *_, (state, _) = kernel(y, np.full(400, factor))
+        *_, (plain, _) = kernel(y, np.ones(400))
+        assert state["output"] == plain["output"]
+        assert state["variance"] == plain["variance"]
+
+
+@pytest.mark.parametrize("start", [[20.0] * 7, [0.0] * 9])
+def test_what_keeps_coming_back_is_learned(start):
+    """Labels that leave a constant again and again are part of the stream."""
+    low = start[0]
+    y = np.r_[start, np.tile([low + 1.0, low], 300)]
+    x = OnlineTVDenoiser().partial_fit_predict(np.arange(len(y)), y)
+    assert np.mean((y - x)[-100:] ** 2) < 0.01
+
+
+def test_far_labels_in_a_season_are_learned():
+    t = np.arange(1500)
+    y = np.where(t % 10 == 9, 1e3, 0.0)
+    y += np.random.default_rng(4).standard_normal(1500)
+    x = OnlineTVDenoiser().partial_fit_predict(t, y)
+    assert np.mean((y - x)[-300:] ** 2) < 100
 
 
 # ---------------------------------------------------------------- the guarantee
