@@ -126,12 +126,12 @@ def test_plot_without_matplotlib(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_plot_stays_when_the_reader_goes(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize("argv", ["denoise nile --plot a.svg", "demo --output a.svg"])
+def test_plot_stays_when_the_reader_goes(run, tmp_path, monkeypatch, argv):
     pytest.importorskip("matplotlib")
     readable, writable = os.pipe()
     os.close(readable)
-    with open(writable, "w") as out:
-        monkeypatch.setattr(sys, "stdout", out)
-        assert main(["denoise", "nile", "--plot", "a.svg"]) == 141
-        monkeypatch.undo()
+    with open(writable, "w", buffering=1) as out, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        assert main(argv.split()) == 141
     assert "</svg>" in (tmp_path / "a.svg").read_text()
