@@ -4,11 +4,14 @@ A stream of noisy numbers arrives; what is its level now?
 
 - `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
   the level will vary;
+- `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
+  regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
   are there, exact and in linear time;
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
   sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;
-- `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle;
+- `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
+  and `ExpertWeightsDisplay`, of what the experts made of a stream;
 - `sktvdenoise.datasets`: signals with their truth, and the Nile;
 - `sktvdenoise.experts`, `sktvdenoise.aggregation`: the algorithm in a few lines of
   numpy.
@@ -25,15 +28,18 @@ except ImportError as error:
         "unbuilt source folder."
     ) from error
 
+from sktvdenoise.filter import OnlineTVFilter
 from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
 from sktvdenoise.offline import FusedLasso, fused_lasso
 from sktvdenoise.online import OnlineTVDenoiser
-from sktvdenoise.plotting import DenoisingDisplay
+from sktvdenoise.plotting import DenoisingDisplay, ExpertWeightsDisplay
 
 __all__ = [
     "DenoisingDisplay",
+    "ExpertWeightsDisplay",
     "FusedLasso",
     "OnlineTVDenoiser",
+    "OnlineTVFilter",
     "__version__",
     "dynamic_regret",
     "fused_lasso",

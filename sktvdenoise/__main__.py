@@ -25,10 +25,10 @@ from sktvdenoise._csv import (
 )
 from sktvdenoise._options import COVERAGE, make_parser
 from sktvdenoise._picture import has_matplotlib, open_image, positions_of
+from sktvdenoise._plot_rows import literal
 from sktvdenoise.datasets import load_nile
 from sktvdenoise.metrics import path_variation, tv_oracle
 from sktvdenoise.online import OnlineTVDenoiser
-from sktvdenoise.plotting import literal
 
 _FAILED = 2  # wrong options or input
 _SIGNALLED = 128  # plus the signal's number: what the shell reports

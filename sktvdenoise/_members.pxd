@@ -290,8 +290,8 @@ cdef inline void mixture_learn(Mixture* x, double row, double y, double w, doubl
         sktv_sums(n + 1, x.w + h * CAPACITY, x.m, &total, predictions + h)
 
 
-cdef inline void mixture_start(Mixture* x, double row, double y, bint trends,
-                               Py_ssize_t n_hazards,
+cdef inline void mixture_start(Mixture* x, double row, double y, double w,
+                               bint trends, Py_ssize_t n_hazards,
                                const double* hazards) noexcept nogil:
     """The label y of the given row is the first that there is."""
     cdef double unused[N_HAZARDS]
@@ -300,5 +300,5 @@ cdef inline void mixture_start(Mixture* x, double row, double y, bint trends,
     be_born(x, 0, row, y)
     for h in range(n_hazards):
         x.w[h * CAPACITY] = 1.0
-    mixture_learn(x, row, y, 1.0, 1.0, False, trends, False, n_hazards, hazards,
+    mixture_learn(x, row, y, w, 1.0, False, trends, False, n_hazards, hazards,
                   unused)

@@ -208,14 +208,16 @@ cdef void account(Spread* s, double y, double prediction) noexcept nogil:
 
     The mean square of the errors is stretched so that nine in ten labels fall
     within 1.645 standard deviations of their prediction: after a miss it grows by a
-    factor e^0.09, otherwise it shrinks by e^0.01. The first label, whose prediction
-    is arbitrary, is left out.
+    factor e^0.09, otherwise it shrinks by e^0.01. The mean has a memory of ten
+    labels, so that it follows errors that grow or shrink by a few per cent a label,
+    and forgets an enormous first label within a few hundred. The first error, whose
+    prediction is arbitrary, is left out.
     """
     cdef double error = fabs(y - prediction)
     if s.n > 0:
         if s.variance > 0.0:
             s.log_stretch += 0.09 if error > 1.645 * s.std else -0.01
-        sktv_winsorised(error * error, max(0.05, 1.0 / s.n), &s.variance,
+        sktv_winsorised(error * error, max(0.1, 1.0 / s.n), &s.variance,
                         &s.n_surprises)
         s.std = sqrt(s.variance) * exp(s.log_stretch)
     s.n += 1

@@ -14,7 +14,7 @@
 #define SKTV_COLUMNS (SKTV_FEATURES + 2)
 
 /* factor = (1 + (y - p)^2 / c)^-2. */
-static inline void sktv_student(ptrdiff_t n, double y, double c,
+SKTV_LOOP void sktv_student(ptrdiff_t n, double y, double c,
                                 const double *SKTV_RESTRICT p,
                                 double *SKTV_RESTRICT factor)
 {
@@ -29,7 +29,7 @@ static inline void sktv_student(ptrdiff_t n, double y, double c,
 
 /* Fixed share: weight *= factor, normalised; then all move a part `share` of the
    way to the uniform weights. Where all underflow, nothing is known any more. */
-static inline void sktv_share(ptrdiff_t n, double share,
+SKTV_LOOP void sktv_share(ptrdiff_t n, double share,
                               const double *SKTV_RESTRICT factor,
                               double *SKTV_RESTRICT weight)
 {
@@ -46,10 +46,11 @@ static inline void sktv_share(ptrdiff_t n, double share,
         weight[j] = weight[j] * scale + share;
 }
 
-/* ML-Poly: with the gap g = x - p, drawn in to `most`, the regret of x against p
-   grows by r = slope * g - curvature * (gap^2 - free)_+, its variance by r^2 + step. */
-static inline void sktv_ml_poly(ptrdiff_t n, double x, double slope,
-                                double step, double most, double curvature,
+/* ML-Poly: with the gap g = x - p, drawn in to `most`, and 0 if not above `least`,
+   the regret of x against p grows by r = slope * g - curvature * (gap^2 - free)_+,
+   its variance by r^2 + step. */
+SKTV_LOOP void sktv_ml_poly(ptrdiff_t n, double x, double slope, double step,
+                                double least, double most, double curvature,
                                 double free, const double *SKTV_RESTRICT p,
                                 double *SKTV_RESTRICT regret,
                                 double *SKTV_RESTRICT variance)
@@ -58,7 +59,8 @@ static inline void sktv_ml_poly(ptrdiff_t n, double x, double slope,
     for (j = 0; j < n; j++) {
         const double gap = x - p[j];
         const double above = gap > -most ? gap : -most;
-        const double near = above < most ? above : most;
+        const double within = above < most ? above : most;
+        const double near = fabs(gap) > least ? within : 0.0;
         const double far = gap * gap - free;
         const double r = slope * near - curvature * (far > 0.0 ? far : 0.0);
         regret[j] += r;
@@ -66,9 +68,9 @@ static inline void sktv_ml_poly(ptrdiff_t n, double x, double slope,
     }
 }
 
-/* The part of sktv_weights_of below that doesn't depend on the largest exponent:
+/* What sktv_gaussian below needs:
    exponent = -(y - m)^2 / (2 s (noise + v)), norm = (noise + v)^-1/2. */
-static inline void sktv_exponents(ptrdiff_t n, double y, double noise, double s,
+SKTV_LOOP void sktv_exponents(ptrdiff_t n, double y, double noise, double s,
                                   const double *SKTV_RESTRICT m,
                                   const double *SKTV_RESTRICT v,
                                   double *SKTV_RESTRICT exponent,
@@ -86,7 +88,7 @@ static inline void sktv_exponents(ptrdiff_t n, double y, double noise, double s,
 
 /* Predictive densities of y, up to a common factor: Gaussian with means m and
    variances s (noise + v). `density` comes in as the exponents. */
-static inline void sktv_gaussian(ptrdiff_t n, double largest,
+SKTV_LOOP void sktv_gaussian(ptrdiff_t n, double largest,
                                  const double *SKTV_RESTRICT norm,
                                  double *SKTV_RESTRICT density)
 {
@@ -97,7 +99,7 @@ static inline void sktv_gaussian(ptrdiff_t n, double largest,
 
 /* The same for a density with Student's tails:
    (1 + (y - m)^2 / (2 s (noise + v)))^-2 (noise + v)^-1/2. */
-static inline void sktv_heavy(ptrdiff_t n, double y, double noise, double s,
+SKTV_LOOP void sktv_heavy(ptrdiff_t n, double y, double noise, double s,
                               const double *SKTV_RESTRICT m,
                               const double *SKTV_RESTRICT v,
                               double *SKTV_RESTRICT density)
@@ -112,7 +114,7 @@ static inline void sktv_heavy(ptrdiff_t n, double y, double noise, double s,
 }
 
 /* sums[k] += d * past[k]. */
-static inline void sktv_products(ptrdiff_t n, double d,
+SKTV_LOOP void sktv_products(ptrdiff_t n, double d,
                                  const double *SKTV_RESTRICT past,
                                  double *SKTV_RESTRICT sums)
 {
@@ -122,7 +124,7 @@ static inline void sktv_products(ptrdiff_t n, double d,
 }
 
 /* gram = forgetting * gram + w x x', upper triangle, rows of SKTV_COLUMNS. */
-static inline void sktv_gram(ptrdiff_t d, double w, double forgetting,
+SKTV_LOOP void sktv_gram(ptrdiff_t d, double w, double forgetting,
                              const double *SKTV_RESTRICT x,
                              double *SKTV_RESTRICT gram)
 {
@@ -139,7 +141,7 @@ static inline void sktv_gram(ptrdiff_t d, double w, double forgetting,
    upper triangle, with x and moment as further columns. Whole pairs of columns
    are eliminated, so that the inner loop has no odd end; what that writes below
    the diagonal is never read. */
-static inline double sktv_ridge(ptrdiff_t d, double penalty, double present,
+SKTV_LOOP double sktv_ridge(ptrdiff_t d, double penalty, double present,
                                 const double *SKTV_RESTRICT gram,
                                 const double *SKTV_RESTRICT x,
                                 const double *SKTV_RESTRICT moment)

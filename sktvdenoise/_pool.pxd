@@ -47,15 +47,13 @@ cdef struct Pool:
     double output        # of the pool alone
     double forecast      # with the guard, in units of the labels
     double largest       # square of the largest regret of a round
-    double excess        # loss of the pool above the guard's, until it trips
-    double loss          # of the pool since it tripped
-    double guard_loss
-    double bound
-    double weight_bound
+    double excess        # of the pool's loss over the guard's, in units of B^2 W
+    double bound         # B: largest label in absolute value
+    double weight_bound  # W: largest sample weight
 
 cdef struct Top:
     double prediction[MAX_MEMBERS]
     double regret[MAX_MEMBERS]
     double variance[MAX_MEMBERS]
-    double factor[MAX_MEMBERS]
-    double weight[N_TRACKERS * MAX_MEMBERS]
+    double share[MAX_MEMBERS]                # of the output, up to a factor
+    double weight[N_TRACKERS * MAX_MEMBERS]  # of the members, in each tracker

@@ -26,7 +26,7 @@ cdef extern from "_pool.h" nogil:
     void sktv_share(Py_ssize_t n, double share, const double* factor,
                     double* weight)
     void sktv_ml_poly(Py_ssize_t n, double x, double slope, double step,
-                      double most, double curvature, double free,
+                      double least, double most, double curvature, double free,
                       const double* p, double* regret, double* variance)
     void sktv_winsorised(double square, double gain, double* variance,
                          long long* n_surprises)
@@ -35,8 +35,7 @@ cdef extern from "_pool.h" nogil:
 _INTEGERS = ("row", "round", "age", "n_held", "side", "n_surprises", "tripped")
 _NUMBERS = (
     "unit", "mass", "mean", "last", "low", "high", "near_low", "near_high",
-    "variance", "output", "forecast", "largest", "excess", "loss", "guard_loss",
-    "bound", "weight_bound",
+    "variance", "output", "forecast", "largest", "excess", "bound", "weight_bound",
 )
 POOL_DTYPE = np.dtype([(name, "i8") for name in _INTEGERS]
                       + [(name, "f8") for name in _NUMBERS])
@@ -47,7 +46,7 @@ MIXTURE_DTYPE = np.dtype(
     + [(name, "f8", CAPACITY) for name in ("birth", "m", "b", "v", "cov", "u")]
     + [("w", "f8", (3, CAPACITY))])
 TOP_DTYPE = np.dtype(
-    [(name, "f8", MAX_MEMBERS) for name in ("prediction", "regret", "variance", "factor")]
+    [(name, "f8", MAX_MEMBERS) for name in ("prediction", "regret", "variance", "share")]
     + [("weight", "f8", (N_TRACKERS, MAX_MEMBERS))])
 
 cdef double[N_TRACKERS] SHARES = [1e-4, 1e-3, 1e-2, 1e-1]
@@ -56,17 +55,29 @@ cdef enum:
 cdef double MARGIN = 0.25        # of the range, beyond which nothing is predicted
 cdef double FAR = 20.0           # ranges beyond the range: held back once,
 cdef double VERY_FAR = 500.0     # three times
-cdef double SMALLEST_VARIANCE = 1e-200
+cdef double SMALLEST = 1e-100    # standard deviation
 cdef double LARGEST = 1e60       # label in units of a stream
 
 cdef inline double clip(double x, double low, double high) noexcept nogil:
     return min(max(x, low), high)
 
 
+cdef inline double rounding(const Pool* s) noexcept nogil:
+    """What is left of a difference of predictions where all labels are equal."""
+    return 1e-13 * max(fabs(s.low), fabs(s.high))
+
+
 cdef inline double noise_variance(const Pool* s) noexcept nogil:
-    """The variance of the noise, positive, and not below the labels' rounding."""
+    """The variance of the noise, positive, and above that of rounding."""
     cdef double width = s.near_high - s.near_low
-    return max(max(s.variance, 1e-10 * width * width), SMALLEST_VARIANCE)
+    cdef double least = max(rounding(s), SMALLEST)
+    return max(max(s.variance, 1e-10 * width * width), least * least)
+
+
+cdef inline double within_reach(const Pool* s, double x) noexcept nogil:
+    """x drawn in to what may be predicted."""
+    cdef double margin = MARGIN * (s.high - s.low)
+    return clip(x, s.low - margin, s.high + margin)
 
 
 cdef inline bint is_mixture(long long kind) noexcept nogil:
@@ -148,7 +159,7 @@ cdef void restart(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
             if row.kind == HOLT:
                 memory[row.offset + 1] = 0.0
         elif is_mixture(row.kind):
-            mixture_start(<Mixture*>(memory + row.offset), <double>s.row, y,
+            mixture_start(<Mixture*>(memory + row.offset), <double>s.row, y, w,
                           row.kind == TRENDS or row.kind == ROBUST_TRENDS,
                           row.n_members, row.a)
         else:
@@ -161,6 +172,8 @@ cdef void restart(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
         top.weight[j] /= total
         for k in range(1, N_TRACKERS):
             top.weight[k * MAX_MEMBERS + j] = top.weight[j]
+    for k in range(N_TRACKERS):
+        top.share[n_members + k] = 1.0
 
 
 cdef void recalibrate(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
@@ -201,17 +214,22 @@ cdef inline bint held_back(Pool* s, double y) noexcept nogil:
 
 cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
                     bint weigh) noexcept nogil:
-    """Trackers, top and noise learn from the errors of the round."""
+    """Trackers, top and noise learn from the errors of the round.
+
+    Errors and gaps that may be rounding tell nothing.
+    """
     cdef double v = noise_variance(s)
     cdef double x = s.output
-    cdef double error, most, largest = 0.0, square
+    cdef double error, most, square
+    cdef double least = rounding(s)
+    cdef double largest = least
+    cdef double factor[MAX_MEMBERS]
     cdef Py_ssize_t n = n_members + N_TRACKERS
     cdef Py_ssize_t j, k
     if weigh:
-        sktv_student(n_members, y, 1.5 * v / w, top.prediction, top.factor)
+        sktv_student(n_members, y, 1.5 * v / w, top.prediction, factor)
         for k in range(N_TRACKERS):
-            sktv_share(n_members, SHARES[k], top.factor,
-                       top.weight + k * MAX_MEMBERS)
+            sktv_share(n_members, SHARES[k], factor, top.weight + k * MAX_MEMBERS)
     # Errors are drawn in to five standard deviations, gaps to ten, so that a
     # single round can't outweigh hundreds.
     error = x - y
@@ -221,16 +239,18 @@ cdef void aggregate(Pool* s, Top* top, Py_ssize_t n_members, double y, double w,
         error = clip(error, -0.5 * most, 0.5 * most)
     for j in range(n):
         largest = max(largest, fabs(x - top.prediction[j]))
-    largest = 2.0 * w * error * min(largest, most)
+    largest = 2.0 * w * error * min(largest, most) if largest > least else 0.0
     largest = max(largest * largest, s.largest)
-    sktv_ml_poly(n, x, 2.0 * w * error, largest - s.largest, most, 0.02, 100.0 * v,
-                 top.prediction, top.regret, top.variance)
+    sktv_ml_poly(n, x, 2.0 * w * error, largest - s.largest, least, most,
+                 0.02 * w, 100.0 * v, top.prediction, top.regret, top.variance)
     s.largest = largest
     square = w * (y - x) * (y - x)
+    if fabs(y - x) <= least:
+        return
     if s.variance == 0.0:
         # The first error is as likely as not a trend's.
         s.variance = 0.1 * square
-    elif square > 0.0:
+    else:
         sktv_winsorised(square, max(0.01, 1.0 / (s.round - 1)), &s.variance,
                         &s.n_surprises)
 
@@ -242,7 +262,7 @@ cdef void advance(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
     cdef double* prediction = (<Top*>memory).prediction
     cdef Ridge* ridge
     cdef Profile* profile
-    cdef double gain, margin = MARGIN * (s.high - s.low)
+    cdef double gain
     cdef Py_ssize_t i, j
     cdef const Row* row
     cdef double* state
@@ -283,31 +303,34 @@ cdef void advance(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
         for j in range(row.first, row.first + row.n_members):
             if prediction[j] != prediction[j]:
                 prediction[j] = s.last
-            prediction[j] = clip(prediction[j], s.low - margin, s.high + margin)
+            prediction[j] = within_reach(s, prediction[j])
 
 
 cdef void predict(Pool* s, Top* top, Py_ssize_t n_members) noexcept nogil:
     """Trackers and top: weights are positive regrets over their variances.
 
     The two steadiest trackers have a standard deviation of their regret on top: they
-    are what to believe in until regrets tell more.
+    are what to believe in until regrets tell more. Rounding must not lead a mean out
+    of reach: where all labels are equal, so are all predictions.
     """
+    cdef Py_ssize_t n = n_members + N_TRACKERS
     cdef Py_ssize_t j, k
-    cdef double unused, weight, total = 0.0, dot = 0.0, mean = 0.0
-    cdef double* tracked = top.prediction + n_members
+    cdef double weight, total, dot
     for k in range(N_TRACKERS):
-        sktv_sums(n_members, top.weight + k * MAX_MEMBERS, top.prediction, &unused,
-                  tracked + k)
-        mean += tracked[k] / N_TRACKERS
-    for j in range(n_members + N_TRACKERS):
+        sktv_sums(n_members, top.weight + k * MAX_MEMBERS, top.prediction, &total, &dot)
+        top.prediction[n_members + k] = within_reach(s, dot / total)
+    for j in range(n):
         weight = top.regret[j]
         if n_members <= j < n_members + N_STEADY:
             weight += sqrt(top.variance[j])
-        if weight > 0.0 and top.variance[j] > 0.0:
-            weight /= top.variance[j]
-            total += weight
-            dot += weight * top.prediction[j]
-    s.output = dot / total if total > 0.0 else mean
+        top.share[j] = (weight / top.variance[j]
+                        if weight > 0.0 and top.variance[j] > 0.0 else 0.0)
+    sktv_sums(n, top.share, top.prediction, &total, &dot)
+    if not total > 0.0:
+        for k in range(N_TRACKERS):
+            top.share[n_members + k] = 1.0
+        sktv_sums(n, top.share, top.prediction, &total, &dot)
+    s.output = within_reach(s, dot / total)
 
 
 cdef void learn(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
@@ -360,50 +383,60 @@ cdef void learn(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
         recalibrate(s, memory, rows, n_rows, n_members)
 
 
+cdef inline double pool_output(const Pool* s) noexcept nogil:
+    """The pool's output, within 1.5 B for the guarantee."""
+    return clip(s.output * s.unit, -1.5 * s.bound, 1.5 * s.bound)
+
+
 cdef inline void guard(Pool* s, double y, double w, double guarded) noexcept nogil:
-    """Account of the output against the guard's prediction of y.
+    """Account of the pool's output against the guard's prediction of y.
 
-    Until the loss above the guard's exceeds 4 B^2 the output is the pool's.
+    The excess is that of the pool's loss over the guard's in units of B^2 W, with
+    the largest B = |y| and W = w so far. Until it exceeds 4 the output is the
+    pool's; then it is counted anew, with y and w drawn in to the B and W before.
     """
-    cdef double x = s.forecast
-    cdef double b = s.bound
-    s.bound = max(b, fabs(y))
-    s.weight_bound = max(s.weight_bound, w)
+    cdef double x = pool_output(s)
+    cdef double b = max(s.bound, fabs(y))
+    cdef double largest = max(s.weight_bound, w)
     if s.tripped:
-        x = s.output * s.unit
-        y = clip(y, -b, b)
-        s.loss += w * (y - x) * (y - x)
-        s.guard_loss += w * (y - guarded) * (y - guarded)
-    else:
-        s.excess += w * (y - x) * (y - x) - w * (y - guarded) * (y - guarded)
-        s.tripped = s.excess > 4.0 * s.bound * s.bound * s.weight_bound
+        y = clip(y, -s.bound, s.bound)
+        w = min(w, s.weight_bound)
+    if b > 0.0:
+        s.excess *= (s.bound / b) * (s.bound / b) * (s.weight_bound / largest)
+        s.excess += w / largest * ((guarded - x) / b) * ((y - x + y - guarded) / b)
+    s.bound = b
+    s.weight_bound = largest
+    if not s.tripped and s.excess > 4.0:
+        s.tripped = True
+        s.excess = 0.0
 
 
-cdef inline double guarded_output(const Pool* s, double guarded) noexcept nogil:
-    cdef double x = s.output * s.unit
-    cdef double scale, share
+cdef inline double guard_share(const Pool* s) noexcept nogil:
+    """How much of the output is the guard's: exponential weights."""
     if not s.tripped:
-        return x
-    scale = 13.0 * s.bound * s.bound * s.weight_bound
-    share = 1.0 / (1.0 + exp(min((s.loss - s.guard_loss) / scale, 700.0)))
-    return share * x + (1.0 - share) * guarded
+        return 0.0
+    return 1.0 / (1.0 + exp(-max(s.excess / 13.0, -700.0)))
 
 
 cdef void pool_learn(Pool* s, double* memory, const Row* rows, Py_ssize_t n_rows,
                      Py_ssize_t n_members, double y, double w, double guarded,
                      double next_guarded) noexcept nogil:
     cdef int exponent
+    cdef double share
     guard(s, y, w, guarded)
     if y != 0.0 and (s.unit == 0.0 or fabs(y) > LARGEST * s.unit):
-        # In other units, nothing of the past is of any size.
+        # In other units, nothing of the past is of any size. Zeros have none.
+        if s.unit > 0.0:
+            s.age = s.n_held = s.n_surprises = 0
+            s.output = s.variance = 0.0
         frexp(y, &exponent)
         s.unit = ldexp(1.0, max(exponent, -1020))
-        s.age = s.n_held = s.n_surprises = 0
-        s.output = s.variance = 0.0
     if s.unit > 0.0:
-        # The inverse of a weight is taken.
-        learn(s, memory, rows, n_rows, n_members, y / s.unit, max(w, 1e-100))
-    s.forecast = guarded_output(s, next_guarded)
+        y /= s.unit
+    # The inverse of a weight is taken.
+    learn(s, memory, rows, n_rows, n_members, y, max(w, 1e-100))
+    share = guard_share(s)
+    s.forecast = (1.0 - share) * pool_output(s) + share * next_guarded
 
 
 def make_layout(table):
@@ -443,12 +476,22 @@ cdef void pass_over(Pool* s, double* memory, const Row* rows,
             mixture.birth[<Py_ssize_t>mixture.n - 1] = <double>(s.row + 1)
 
 
-def new_pool(Py_ssize_t size):
+def new_pool(rows, Py_ssize_t size):
     """State of a pool before the first row: (pool, memory of its members).
 
     The pool is an array of bytes, to be viewed as POOL_DTYPE.
     """
-    return np.zeros(1, dtype=POOL_DTYPE).view(np.uint8), np.zeros(size)
+    memory = np.zeros(size)
+    top = top_of(memory)
+    prior = np.repeat(rows["prior"], rows["n_members"])
+    top["weight"][:, : len(prior)] = prior / prior.sum()
+    top["share"][len(prior) : len(prior) + N_TRACKERS] = 1.0
+    return np.zeros(1, dtype=POOL_DTYPE).view(np.uint8), memory
+
+
+def top_of(memory):
+    """What stands at the start of the memory, as TOP_DTYPE."""
+    return memory[: sizeof(Top) // sizeof(double)].view(TOP_DTYPE)[0]
 
 
 def pool_pass(const double[:] y, const double[:] sample_weight, unsigned char[::1] pool,
@@ -507,19 +550,13 @@ def noise_scale(unsigned char[::1] pool):
     return sqrt(s.variance) * s.unit
 
 
-def member_weights(double[::1] memory, unsigned char[::1] layout):
-    """How much of the next output each member accounts for; the sum is 1."""
-    cdef const Row* rows = <const Row*>&layout[0]
-    cdef Py_ssize_t last = layout.shape[0] // sizeof(Row) - 1
-    cdef Py_ssize_t n_members = rows[last].first + rows[last].n_members
-    top = np.asarray(memory[: sizeof(Top) // sizeof(double)]).view(TOP_DTYPE)[0]
-    n = n_members + N_TRACKERS
-    weights, variance = top["regret"][:n].copy(), top["variance"][:n]
-    weights[n_members : n_members + N_STEADY] += np.sqrt(
-        variance[n_members : n_members + N_STEADY])
-    weights = np.divide(np.maximum(weights, 0.0), variance, out=np.zeros(n),
-                        where=variance > 0)
-    if not weights.any():
-        weights[n_members:] = 1.0
-    weights /= weights.sum()
-    return weights[:n_members] + weights[n_members:] @ top["weight"][:, :n_members]
+def guard_weight(unsigned char[::1] pool):
+    """How much of the next output is the guard's."""
+    return guard_share(<Pool*>struct_of(pool, sizeof(Pool)))
+
+
+def member_weights(memory, Py_ssize_t n_members):
+    """How much of the pool's next output each member accounts for; the sum is 1."""
+    top = top_of(memory)
+    share = top["share"][: n_members + N_TRACKERS] / top["share"].sum()
+    return share[:n_members] + share[n_members:] @ top["weight"][:, :n_members]

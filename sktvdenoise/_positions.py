@@ -7,10 +7,14 @@ anything is learned.
 """
 
 from datetime import date, timedelta
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
+
+# Squares of larger numbers leave the range of floating-point numbers.
+LARGEST = 1e140
 
 _TIMES = (date, timedelta, np.datetime64, np.timedelta64)
 
@@ -35,7 +39,8 @@ def check_positions(estimator, X, *, reset):
     TypeError
         If `X` holds dates or time differences.
     """
-    _refuse_times(X)
+    if not _is_plain(X):
+        _refuse_times(X)
     positions = _as_float(X, "X")
     if positions.ndim == 2:
         if positions.shape[1] != 1:
@@ -43,7 +48,9 @@ def check_positions(estimator, X, *, reset):
                 f"X holds one position per row: its shape must be (n_samples,) or "
                 f"(n_samples, 1), got {positions.shape}."
             )
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if reset or not _is_plain(X) or hasattr(estimator, "feature_names_in_"):
+            # Otherwise a plain column meets a plain column.
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
         positions = positions[:, 0]
     elif reset:
         estimator.n_features_in_ = 1
@@ -52,7 +59,7 @@ def check_positions(estimator, X, *, reset):
     return positions
 
 
-def check_labels(y, n_samples=None, *, allow_nan=False):
+def check_labels(y, n_samples=None, *, allow_nan=False, bound=None):
     """Return the labels `y` as a C-contiguous float array, one- or two-dimensional.
 
     Parameters
@@ -62,17 +69,24 @@ def check_labels(y, n_samples=None, *, allow_nan=False):
         The number of rows that `y` must have; None accepts any.
     allow_nan : bool, default=False
         Whether NaN stands for a missing label. Infinity never passes.
+    bound : float, default=None
+        The largest absolute label that is allowed; None allows 1e140, whose square
+        is still a floating-point number.
 
     Raises
     ------
     ValueError
         If `y` is None or empty, has three dimensions or another number of rows,
-        or holds infinity, or NaN where that is not allowed.
+        or holds infinity, NaN where that is not allowed, or too large a label.
+    TypeError
+        If `y` holds dates or time differences.
     """
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None."
         )
+    if not _is_plain(y):
+        _refuse_times(y, "y", "Labels")
     y = np.ascontiguousarray(_as_float(y, "y"))
     if n_samples is not None and y.shape[0] != n_samples:
         raise ValueError(
@@ -82,7 +96,19 @@ def check_labels(y, n_samples=None, *, allow_nan=False):
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"y has 0 columns (shape {y.shape}).")
     _refuse_not_finite(y, "y", allow_nan=allow_nan)
+    check_size(y, bound, "Label y")
     return y
+
+
+def check_size(values, bound, name):
+    """Refuse values, finite or NaN, above `bound`, or above 1e140 if it is None."""
+    largest, why = LARGEST, "its square is too large a number"
+    if bound is not None:
+        largest, why = bound, f"bound={bound:g}; bound=None learns it"
+    beyond = np.abs(values) > largest
+    if beyond.any():
+        row = _first_row(beyond)
+        raise ValueError(f"{name}[{row}] = {values[row]} is too large: {why}.")
 
 
 def check_weights(sample_weight, n_samples, *, allow_all_zero=False):
@@ -112,6 +138,15 @@ def check_weights(sample_weight, n_samples, *, allow_all_zero=False):
     return w
 
 
+def check_number(name, value, *, positive=False, finite=False):
+    """Refuse what is not a number, or not in range; the message names it."""
+    valid = isinstance(value, Real) and (value > 0 if positive else value >= 0)
+    if not valid or (finite and np.isinf(value)):
+        sign = "> 0" if positive else ">= 0"
+        kind = "finite number" if finite else "number"
+        raise ValueError(f"{name} must be a {kind} {sign}, got {value!r}.")
+
+
 def step_predict(positions, values, query):
     """Evaluate the right-continuous step function through `values` at `query`.
 
@@ -137,8 +172,20 @@ def _ndim(array):
     return array.ndim if hasattr(array, "ndim") else np.asarray(array).ndim
 
 
+def _is_plain(array):
+    """Whether `array` is what every input becomes."""
+    return (
+        type(array) is np.ndarray
+        and array.dtype == np.float64
+        and array.ndim in (1, 2)
+        and array.size > 0
+    )
+
+
 def _as_float(array, name):
     """`array` with one or two dimensions as float64; missing values become NaN."""
+    if _is_plain(array):
+        return array
     if hasattr(array, "to_numpy"):
         array = np.asarray(array)
     if _ndim(array) == 0:
@@ -166,13 +213,25 @@ def _without_na(array):
     return array
 
 
-def _refuse_times(X):
-    values = np.asarray(X)
+def check_squares(y, weights=None):
+    """Refuse labels and weights whose sum of squares would not be a number."""
+    size = np.abs(y[~np.isnan(y)]).max(initial=0.0)
+    heaviest = 1.0 if weights is None else weights.max()
+    with np.errstate(over="ignore"):
+        if not np.isfinite(4.0 * y.size * heaviest * size * size):
+            raise ValueError(
+                f"Labels up to {size:g} with weights up to {heaviest:g} are too large: "
+                "the sum of their squares is no number. Divide them by a constant."
+            )
+
+
+def _refuse_times(array, name="X", what="Positions"):
+    values = np.asarray(array)
     if values.dtype.kind in "mM" or (
         values.dtype == object and values.size and isinstance(values.flat[0], _TIMES)
     ):
         raise TypeError(
-            "X holds dates or time differences. Positions are numbers: pass, for "
+            f"{name} holds dates or time differences. {what} are numbers: pass, for "
             "example, the seconds or days since the first observation."
         )
 
@@ -189,5 +248,8 @@ def _refuse_not_finite(array, name, *, allow_nan=False):
 def _refuse(bad, name, what):
     """Raise a ValueError that names the first row where `bad` is true, if any."""
     if bad.any():
-        row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
-        raise ValueError(f"Input {name} {what} (first in row {row}).")
+        raise ValueError(f"Input {name} {what} (first in row {_first_row(bad)}).")
+
+
+def _first_row(bad):
+    return int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))

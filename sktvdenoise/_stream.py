@@ -8,6 +8,7 @@ import numpy as np
 from sktvdenoise import _online, _pool, breakpoints
 from sktvdenoise._online import (
     PRUNED_CAPACITY,
+    SPREAD_DTYPE,
     STREAM_DTYPE,
     Expert,
     Rate,
@@ -19,6 +20,7 @@ from sktvdenoise._online import (
 from sktvdenoise._pool import (
     MIXTURE_DTYPE,
     Kind,
+    guard_weight,
     make_layout,
     member_weights,
     new_pool,
@@ -62,10 +64,23 @@ class Stream:
         self._spread = new_spread()
         self._pool = self._memory = None
         if learning_rate == "auto":
-            self._pool, self._memory = new_pool(_MEMORY_SIZE)
+            self._pool, self._memory = new_pool(_ROWS, _MEMORY_SIZE)
         self._summary = breakpoints.new_state()
         self._pending = []
         self.n_samples_seen = 0
+
+    def __getstate__(self):
+        # The same whether labels came one by one or in batches.
+        self._push_pending()
+        return vars(self).copy()
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        make_writeable(self)
+
+    @property
+    def has_pool(self):
+        return self._pool is not None
 
     def learn(self, y, weights):
         """Learn labels; NaN and those of weight 0 are passed over.
@@ -76,6 +91,11 @@ class Stream:
             Forecasts made before and after each label, and the standard
             deviations of the label that was, and that will be, next.
         """
+        if len(y) == 1 and weights[0] == 1.0 and not np.isnan(y[0]):
+            before = self.forecast, self.std
+            self.learn_one(float(y[0]))
+            row = np.array([before[0], self.forecast, before[1], self.std])
+            return row[:, None]
         if not self._pruned:
             self._make_room(len(y))
         x, z, std, next_std = np.empty((4, len(y)))
@@ -162,16 +182,20 @@ class Stream:
     def run_length(self):
         """Rows since the birth of the heaviest expert that has seen a label."""
         births, weights = self.experts()
-        if len(births) == 1:
+        if not self._spread.view(SPREAD_DTYPE)["n"][0]:
             return 0
+        if len(births) == 1:
+            # The pool has seen zeros only.
+            return self.n_samples_seen
         return int(self.n_samples_seen - births[np.argmax(weights[:-1])])
 
     def members(self):
-        """Weights of the pool's members in the next forecast, heaviest first."""
-        weights = member_weights(self._memory, _LAYOUT)
-        weights = np.add.reduceat(weights, _ROWS["first"]).tolist()
-        by_name = zip((name for name, *_ in POOL), weights)
-        return dict(sorted(by_name, key=lambda item: -item[1]))
+        """Weights of members and guard in the next forecast, heaviest first."""
+        guard = guard_weight(self._pool)
+        weights = member_weights(self._memory, int(_ROWS["n_members"].sum()))
+        weights = (1 - guard) * np.add.reduceat(weights, _ROWS["first"])
+        by_name = dict(zip((name for name, *_ in POOL), weights.tolist()), guard=guard)
+        return dict(sorted(by_name.items(), key=lambda item: -item[1]))
 
     def _make_room(self, n):
         """For n more experts; the newborn of the round after them comes on top."""
@@ -183,6 +207,19 @@ class Stream:
             rows, labels = zip(*self._pending)
             breakpoints.push(self._summary, np.array(labels, dtype=float), rows)
             self._pending = []
+
+
+def make_writeable(instance):
+    """Copy arrays that unpickling has mapped into read-only memory, as joblib does."""
+    for name, value in vars(instance).items():
+        if isinstance(value, np.ndarray) and not value.flags.writeable:
+            setattr(instance, name, value.copy())
+        elif isinstance(value, tuple):
+            copies = (
+                v.copy() if isinstance(v, np.ndarray) and not v.flags.writeable else v
+                for v in value
+            )
+            setattr(instance, name, tuple(copies))
 
 
 def with_room(array, n, axis=0):

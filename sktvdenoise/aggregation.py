@@ -1,9 +1,11 @@
-"""Follow-the-leading-history (FLH): the aggregation of experts by age.
+"""Aggregation of experts: by age, by recent loss, by regret.
 
-In round t = 1, 2, .. the learner predicts :math:`x_t`, sees the label
-:math:`y_t` and suffers :math:`f_t(x_t)`. A new expert starts in every round;
-FLH weighs the living ones by exponentials of their losses and gives each newborn
-a share of 1/t, so that it competes with the best expert of every interval.
+In round t = 1, 2, .. the learner predicts :math:`x_t`, sees the label :math:`y_t` and
+suffers :math:`f_t(x_t)`. In follow-the-leading-history (FLH) a new expert starts in
+every round; FLH weighs the living ones by exponentials of their losses and gives each
+newborn a share of 1/t, so that it competes with the best expert of every interval.
+Fixed share and ML-Poly weigh the members of the pool behind the default rate, which
+`sktvdenoise.pool` puts together.
 
 The functions here are short numpy references: they define what the compiled
 kernels compute and are tested equal to them. Weights are kept as logarithms, so
@@ -28,10 +30,15 @@ from sktvdenoise.experts import running_mean_update
 
 __all__ = [
     "FLHState",
+    "MLPoly",
     "aflh_alive",
     "aflh_last_round",
+    "fixed_share_update",
     "flh_running_mean",
     "flh_update",
+    "ml_poly_update",
+    "ml_poly_weights",
+    "student_factor",
     "substitution",
 ]
 
@@ -328,3 +335,176 @@ def flh_running_mean(
     first_seen = np.array([*rows, len(y)])[births - 1]
     state = FLHState(first_seen, np.exp(log_weights), means, forecast, scale)
     return predictions, state
+
+
+def student_factor(errors, variance):
+    r"""Factor of a weight by an error: a density with Student's tails.
+
+    Parameters
+    ----------
+    errors : ndarray
+    variance : float
+        :math:`s > 0`, of the noise.
+
+    Returns
+    -------
+    factor : ndarray
+        :math:`(1 + e^2 / (1.5 s))^{-2}`: up to a constant Student's density with 3
+        degrees of freedom and scale :math:`\sqrt{s / 2}`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise.aggregation import student_factor
+    >>> student_factor(np.array([0.0, 3.0]), 2.0)
+    array([1.    , 0.0625])
+    """
+    return (1 + errors**2 / (1.5 * variance)) ** -2.0
+
+
+def fixed_share_update(weights, factors, share):
+    r"""Fixed share: weigh, then move towards equal weights.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_experts,)
+        Their sum is 1.
+    factors : ndarray of shape (n_experts,)
+        What the round's losses multiply the weights with.
+    share : float
+        :math:`\alpha \in [0, 1]`.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_experts,)
+        :math:`(1 - \alpha) \hat v_j + \alpha / K` with
+        :math:`\hat v_j \propto v_j f_j`; equal weights if all products are 0.
+
+    References
+    ----------
+    .. [1] M. Herbster and M. K. Warmuth, "Tracking the best expert", Machine
+       Learning 32 (1998).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise.aggregation import fixed_share_update
+    >>> fixed_share_update(np.array([0.5, 0.5]), np.array([1.0, 0.25]), 0.1)
+    array([0.77, 0.23])
+    """
+    products = weights * factors
+    total, n = products.sum(), len(weights)
+    if not total > 0:
+        return np.full(n, 1 / n)
+    return (1 - share) / total * products + share / n
+
+
+class MLPoly(NamedTuple):
+    """What ML-Poly knows of its experts.
+
+    Attributes
+    ----------
+    regret, variance : ndarray of shape (n_experts,)
+    largest : float
+        Largest square of a round's regret.
+    """
+
+    regret: np.ndarray
+    variance: np.ndarray
+    largest: float
+
+
+def ml_poly_update(
+    state, prediction, predictions, y, weight=1.0, noise=None, rounding=0.0
+):
+    r"""ML-Poly, with regrets drawn in: one label.
+
+    Parameters
+    ----------
+    state : MLPoly
+    prediction : float
+        :math:`x`, of the learner.
+    predictions : ndarray of shape (n_experts,)
+        :math:`p_j`.
+    y : float
+        Label.
+    weight : float, default=1.0
+        :math:`w`.
+    noise : float or None, default=None
+        :math:`s`, variance of the noise, if anything is known of it.
+    rounding : float, default=0.0
+        Differences of predictions that are not above it count as 0.
+
+    Returns
+    -------
+    state : MLPoly
+
+    Notes
+    -----
+    The gradient of the loss :math:`w (x - y)^2` gives the regrets
+    :math:`r_j = 2 w (x - y)(x - p_j)`, and
+
+    .. math:: R_j \mathrel{+}= r_j, \quad V_j \mathrel{+}= r_j^2 + (M' - M),
+
+    where `M` is the largest :math:`\max_j r_j^2` so far, before and after [1]_.
+    Here :math:`x - y` is drawn in to 5, and :math:`x - p_j` to 10, standard
+    deviations of the noise, so that one round can't outweigh hundreds. So that
+    members that are far off don't stay unpunished for it, :math:`0.02 w ((x -
+    p_j)^2 - 100 s)_+` is taken off the regrets.
+
+    References
+    ----------
+    .. [1] P. Gaillard, G. Stoltz and T. van Erven, "A Second-order Bound with Excess
+       Losses", COLT 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise.aggregation import MLPoly, ml_poly_update
+    >>> state = MLPoly(np.zeros(2), np.zeros(2), 0.0)
+    >>> state = ml_poly_update(state, 1.0, np.array([0.0, 2.0]), 0.0)
+    >>> state.regret
+    array([ 2., -2.])
+    """
+    error, gaps = prediction - y, prediction - predictions
+    reach, free = 1e60, np.inf
+    if noise is not None:
+        reach, free = 10 * np.sqrt(noise), 100 * noise
+        error = np.clip(error, -reach / 2, reach / 2)
+    drawn_in = np.where(np.abs(gaps) > rounding, np.clip(gaps, -reach, reach), 0)
+    regrets = 2 * weight * error * drawn_in
+    largest = max((regrets**2).max(), state.largest)
+    regrets = regrets - 0.02 * weight * np.maximum(gaps**2 - free, 0)
+    variance = state.variance + regrets**2 + (largest - state.largest)
+    return MLPoly(state.regret + regrets, variance, float(largest))
+
+
+def ml_poly_weights(state, favoured=()):
+    r"""Weights of ML-Poly's experts in the next round.
+
+    Parameters
+    ----------
+    state : MLPoly
+    favoured : sequence of int, default=()
+        Experts with a standard deviation of their regret on top, to be believed
+        in until regrets tell more.
+
+    Returns
+    -------
+    weights : ndarray of shape (n_experts,)
+        :math:`\propto (R_j)_+ / V_j`, with the sum 1; all 0 where none is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise.aggregation import MLPoly, ml_poly_weights
+    >>> ml_poly_weights(MLPoly(np.array([1.0, -2.0, 3.0]), np.ones(3), 1.0))
+    array([0.25, 0.  , 0.75])
+    """
+    regret = state.regret.copy()
+    regret[list(favoured)] += np.sqrt(state.variance[list(favoured)])
+    known = state.variance > 0
+    weights = np.divide(
+        np.maximum(regret, 0), state.variance, out=np.zeros_like(regret), where=known
+    )
+    return weights / (weights.sum() or 1.0)

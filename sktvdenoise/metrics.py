@@ -4,9 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sktvdenoise._positions import check_labels, check_weights
+from sktvdenoise._positions import (
+    check_labels,
+    check_number,
+    check_squares,
+    check_weights,
+)
 from sktvdenoise._signal import solution, variation
-from sktvdenoise.offline import _check_number
 
 __all__ = ["TVOracle", "dynamic_regret", "path_variation", "tv_oracle"]
 
@@ -108,14 +112,15 @@ def tv_oracle(y, tv_budget, *, bound=None, sample_weight=None):
     >>> oracle.comparator, oracle.loss, oracle.multiplier
     (array([3., 3., 3., 7., 7., 7.]), 54.0, 9.0)
     """
-    _check_number("tv_budget", tv_budget, finite=True)
+    check_number("tv_budget", tv_budget, finite=True)
     if bound is not None:
-        _check_number("bound", bound, positive=True)
+        check_number("bound", bound, positive=True)
     y = check_labels(y)
     n_samples = len(y)
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, n_samples)
+    check_squares(y, weights)
     found = solution(
         y.reshape(n_samples, -1), weights, tv_budget=tv_budget, bound=bound
     )
@@ -181,6 +186,7 @@ def dynamic_regret(y_true, y_pred, *, tv_budget, bound=None, sample_weight=None)
             f"y_true and y_pred must have the same shape: y_true has {y.shape}, "
             f"y_pred has {x.shape}."
         )
+    check_squares(x)
     oracle = tv_oracle(y, tv_budget, bound=bound, sample_weight=sample_weight)
     weights = check_weights(sample_weight, len(y)).reshape(-1, *[1] * (y.ndim - 1))
     return float(np.sum(weights * (y - x) ** 2)) - oracle.loss

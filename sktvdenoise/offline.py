@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktvdenoise._positions import (
     check_labels,
+    check_number,
     check_positions,
+    check_squares,
     check_weights,
     step_predict,
 )
@@ -93,13 +95,14 @@ def fused_lasso(
     array([3., 3., 3., 7., 7., 7.])
     """
     _check_penalty(alpha, tv_budget)
-    _check_number("sparsity", sparsity, finite=True)
+    check_number("sparsity", sparsity, finite=True)
     if bound is not None:
-        _check_number("bound", bound, positive=True)
+        check_number("bound", bound, positive=True)
     labels = check_labels(y)
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(labels))
+    check_squares(labels, weights)
     found = solution(
         labels.reshape(len(labels), -1),
         weights,
@@ -155,7 +158,7 @@ def duality_gap(y, u, alpha, sample_weight=None):
     >>> duality_gap([0.0, 1.0], [0.0, 1.0], alpha=0.25)
     0.125
     """
-    _check_number("alpha", alpha)
+    check_number("alpha", alpha)
     y, u = check_labels(y), check_labels(u)
     if y.shape != u.shape:
         raise ValueError(f"y has shape {y.shape} but u has shape {u.shape}.")
@@ -288,6 +291,7 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, len(positions))
+        check_squares(labels, weights)
         order = np.argsort(positions, kind="stable")
         rows = labels.reshape(len(labels), -1)[order]
         if weights is not None:
@@ -361,13 +365,6 @@ def _check_penalty(alpha, tv_budget):
     if alpha is None and tv_budget is None:
         raise ValueError("Exactly one of alpha and tv_budget must be given, got none.")
     if alpha is not None:
-        _check_number("alpha", alpha)
+        check_number("alpha", alpha)
     else:
-        _check_number("tv_budget", tv_budget)
-
-
-def _check_number(name, value, *, positive=False, finite=False):
-    valid = isinstance(value, Real) and (value > 0 if positive else value >= 0)
-    if not valid or (finite and np.isinf(value)):
-        sign = "> 0" if positive else ">= 0"
-        raise ValueError(f"{name} must be a number {sign}, got {value!r}.")
+        check_number("tv_budget", tv_budget)

@@ -9,17 +9,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sktvdenoise._positions import (
+    LARGEST,
     check_labels,
     check_positions,
     check_weights,
     step_predict,
 )
-from sktvdenoise._stream import Stream, with_room
+from sktvdenoise._stream import Stream, make_writeable, with_room
 
 __all__ = ["OnlineTVDenoiser"]
-
-# Squares of larger labels leave the range of floating-point numbers.
-_LARGEST_LABEL = 1e140
 
 
 class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
@@ -41,7 +39,7 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
           season, running means since the last change), which on real series does
           many times better than the theory's rate, with the learner of "theory"
           as a guard: on every sequence the loss is at most the guard's plus
-          :math:`22 B^2`;
+          :math:`20 B^2`;
         - "theory": by the mean of running means that started in different rows,
           weighted by how well each did at the rate :math:`1 / (8 B^2)` (Theorem 1
           of [1]_);
@@ -87,7 +85,8 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         and no later one: the prediction for the row that follows. Only with
         `keep_history`.
     bound_ : float or ndarray of shape (n_outputs,)
-        `B` in force: the given bound, or the one learnt.
+        `B` in force: the given bound, or the one learnt. At a float, the largest
+        absolute label.
     std_ : float or ndarray of shape (n_outputs,)
         Standard deviation of the next label about its prediction, such that
         nine in ten labels fall within 1.645 of it; infinite before the second
@@ -111,8 +110,8 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         With "auto", the probability that the level has stood since each birth
         (if it changes once in 500 rounds).
     member_weights_ : dict of str to float, or list of n_outputs such
-        How much of the next prediction each member of the pool accounts for,
-        heaviest first. Their sum is 1. Only with "auto".
+        How much of the next prediction each member of the pool, and the guard,
+        accounts for, heaviest first. Their sum is 1. Only with "auto".
 
     See Also
     --------
@@ -368,6 +367,14 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         ------
         ValueError
             As `predict`, and if `coverage` isn't between 0 and 1.
+
+        Notes
+        -----
+        Whatever the labels, nine in ten of them fall inside in the long run, as
+        long as the size of the errors stays bounded away from 0 and infinity. The
+        40 real series of ``benchmarks/coverage.py``, 100 to 6000 labels long, have
+        86 to 94 % inside at 0.9. Their errors have heavier tails than a normal
+        distribution: at 0.5, 0.8 and 0.95 it is 57, 82 and 93 % on average.
         """
         if not 0.0 < coverage < 1.0:
             raise ValueError(f"coverage must be between 0 and 1, got {coverage!r}.")
@@ -413,12 +420,14 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         ValueError
             If the label isn't finite (unless NaN and `missing` is "skip"), is
             beyond `bound` or above 1e140, or the stream has several outputs.
+            Nothing has been learned then.
         """
         if not hasattr(self, "n_samples_seen_"):
             return self.partial_fit([0.0], [y])
         if not self._single_output:
             self._refuse_outputs("learn_one")
-        largest = _LARGEST_LABEL if self._bound is None else self._bound
+        y = float(y)
+        largest = LARGEST if self._bound is None else self._bound
         if not -largest <= y <= largest and not (y != y and self._skips):
             # Says what is wrong.
             self._check_rows([0.0], [y], None, reset=False)
@@ -437,12 +446,12 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     @property
     def positions_(self):
         self._check_history("positions_")
-        return self._positions[: self._n_kept]
+        return _read_only(self._positions[: self._n_kept])
 
     @property
     def values_(self):
         self._check_history("values_")
-        return self._values[: self._n_kept]
+        return _read_only(self._values[: self._n_kept])
 
     @property
     def bound_(self):
@@ -478,6 +487,10 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
         self._check_auto("member_weights_")
         return self._list("member_weights_", Stream.members)
 
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        make_writeable(self)
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "n_samples_seen_")
 
@@ -491,15 +504,12 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     def _check_rows(self, X, y, sample_weight, *, reset, whole=False):
         positions = check_positions(self, X, reset=reset)
         n_samples = len(positions)
-        y = check_labels(y, n_samples, allow_nan=self.missing == "skip")
-        largest = _LARGEST_LABEL if self.bound is None else self.bound
-        beyond = np.abs(y) > largest
-        if beyond.any():
-            row = int(np.argmax(beyond.reshape(n_samples, -1).any(axis=1)))
-            why = "its square is too large a number"
-            if self.bound is not None:
-                why = f"bound={self.bound:g}; bound=None learns it"
-            raise ValueError(f"Label y[{row}] = {y[row]} is too large: {why}.")
+        bound, skips = (
+            (self.bound, self.missing == "skip")
+            if reset
+            else (self._bound, self._skips)
+        )
+        y = check_labels(y, n_samples, allow_nan=skips, bound=bound)
         if whole and np.isnan(y).all():
             raise ValueError("Input y contains NaN in every row: nothing to learn.")
         weights = check_weights(sample_weight, n_samples, allow_all_zero=not whole)
@@ -545,14 +555,15 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
 
     def _learn(self, positions, y, weights):
         """Learn checked rows. Returns predictions and their standard deviations."""
-        columns = y.reshape(len(y), -1).T
-        learned = [
-            stream.learn(labels, weights)
-            for stream, labels in zip(self._streams, columns)
-        ]
-        predictions, values, std, next_std = (
-            np.stack(arrays, axis=-1).reshape(y.shape) for arrays in zip(*learned)
-        )
+        if self._single_output:
+            learned = self._streams[0].learn(y, weights)
+        else:
+            by_output = [
+                stream.learn(labels, weights)
+                for stream, labels in zip(self._streams, y.T)
+            ]
+            learned = (np.stack(arrays, axis=-1) for arrays in zip(*by_output))
+        predictions, values, std, next_std = learned
         self.n_samples_seen_ += len(y)
         self._last_position = float(positions[-1])
         if self._keeps_history:
@@ -594,10 +605,16 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
             raise AttributeError(f"{name} is there once rows have been seen")
 
     def _check_auto(self, name):
-        if self.learning_rate != "auto":
+        self._check_attribute(name)
+        if not self._streams[0].has_pool:
             raise AttributeError(f'{name} is there only with learning_rate="auto"')
 
     def _check_history(self, name):
         self._check_attribute(name)
         if not self._keeps_history:
             raise AttributeError(f"{name} is there only with keep_history=True")
+
+
+def _read_only(view):
+    view.flags.writeable = False
+    return view

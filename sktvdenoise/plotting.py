@@ -6,14 +6,20 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
-from sktvdenoise._positions import check_labels
+from sktvdenoise._experts_display import ExpertWeightsDisplay
+from sktvdenoise._plot_rows import (
+    BLUE,
+    GREY,
+    VERMILION,
+    draw_breakpoints,
+    draw_line,
+    in_order,
+    name_of,
+    one_output,
+)
 from sktvdenoise.metrics import tv_oracle
 
-__all__ = ["DenoisingDisplay"]
-
-# From the palette of Okabe and Ito (2008), told apart with any colour vision and,
-# by their lightness, in print without colours.
-_GREY, _BLUE, _VERMILION, _BLACK = "#999999", "#0072B2", "#D55E00", "#000000"
+__all__ = ["DenoisingDisplay", "ExpertWeightsDisplay"]
 
 
 class DenoisingDisplay:
@@ -140,68 +146,57 @@ class DenoisingDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        from matplotlib.cbook import normalize_kwargs
         from matplotlib.dates import ConciseDateFormatter
-        from matplotlib.lines import Line2D
 
         if ax is None:
             import matplotlib.pyplot as plt
 
             _, ax = plt.subplots(layout="constrained")
 
-        def line(x, y, kwargs, **defaults):
-            return ax.plot(x, y, **defaults | normalize_kwargs(kwargs, Line2D))[0]
-
         # Where rows are dense, points stay as large as a legend can show them, and
         # the curve becomes thinner so that it doesn't hide them.
         shrink = 60 / np.sqrt(len(self.positions))
-        self.observations_ = line(
+        self.observations_ = draw_line(
+            ax,
             self.positions,
             self.observations,
             observations_kwargs,
             label="observed",
-            color=_GREY,
+            color=GREY,
             linestyle="none",
             marker="o",
             markersize=np.clip(shrink, 2, 4),
             markeredgewidth=0,
             zorder=1,
         )
-        self.estimate_ = line(
+        self.estimate_ = draw_line(
+            ax,
             self.positions,
             self.estimate,
             estimate_kwargs,
             label=self.estimate_name,
-            color=_BLUE,
+            color=BLUE,
             linewidth=np.clip(shrink, 0.7, 1.5),
             drawstyle=_drawstyle(self.estimate),
             zorder=2.5,
         )
         self.oracle_ = None
         if self.oracle is not None:
-            self.oracle_ = line(
+            self.oracle_ = draw_line(
+                ax,
                 self.positions,
                 self.oracle,
                 oracle_kwargs,
                 label=self.oracle_name,
-                color=_VERMILION,
+                color=VERMILION,
                 linewidth=2.0,
                 drawstyle="steps-post",
                 zorder=2,
             )
         self.breakpoints_ = None
-        if self.breakpoints is not None and len(self.breakpoints):
-            # One line from the bottom to the top at each place, with gaps between.
-            self.breakpoints_ = line(
-                np.repeat(self.positions[self.breakpoints], 3),
-                np.tile([0.0, 1.0, np.nan], len(self.breakpoints)),
-                breakpoints_kwargs,
-                label="breakpoint" + "s" * (len(self.breakpoints) > 1),
-                color=_BLACK,
-                linestyle="dotted",
-                linewidth=1.0,
-                transform=ax.get_xaxis_transform(),
-                zorder=1.5,
+        if self.breakpoints is not None:
+            self.breakpoints_ = draw_breakpoints(
+                ax, self.positions[self.breakpoints], breakpoints_kwargs
             )
         ax.set(xlabel=self.position_name, ylabel=self.value_name)
         # The search for the best corner looks at every point.
@@ -282,7 +277,7 @@ class DenoisingDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
-        positions, observations, order = _in_order(X, y)
+        positions, observations, order = in_order(X, y)
         X_sorted = _safe_indexing(X, order)
         if hasattr(estimator, "partial_fit_predict"):
             estimator = clone(estimator)
@@ -306,8 +301,8 @@ class DenoisingDisplay:
             estimate=estimate,
             breakpoints=breakpoints,
             estimate_name=estimate_name or default_name,
-            position_name=position_name or _name_of(X, "position"),
-            value_name=value_name or _name_of(y, "value"),
+            position_name=position_name or name_of(X, "position"),
+            value_name=value_name or name_of(y, "value"),
         ).plot(ax, **kwargs)
 
     @classmethod
@@ -375,16 +370,16 @@ class DenoisingDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_predictions")
         check_consistent_length(y_true, y_pred, X)
         rows = np.arange(len(y_true)) if X is None else X
-        positions, observations, order = _in_order(rows, y_true)
+        positions, observations, order = in_order(rows, y_true)
         return cls._with_oracle(
             tv_budget,
             positions=positions,
             observations=observations,
-            estimate=_one_output(y_pred, "y_pred")[order],
+            estimate=one_output(y_pred, "y_pred")[order],
             breakpoints=breakpoints,
             estimate_name=estimate_name,
-            position_name=position_name or _name_of(X, "position"),
-            value_name=value_name or _name_of(y_true, "value"),
+            position_name=position_name or name_of(X, "position"),
+            value_name=value_name or name_of(y_true, "value"),
         ).plot(ax, **kwargs)
 
     @classmethod
@@ -393,31 +388,6 @@ class DenoisingDisplay:
             computed["oracle"] = _oracle(observations, tv_budget)
             computed["oracle_name"] = f"oracle with TV ≤ {tv_budget:g}"
         return cls(observations=observations, **computed)
-
-
-def _in_order(X, y):
-    """Positions and labels sorted by position, and the permutation that does it."""
-    check_consistent_length(X, y)
-    positions = np.asarray(X)
-    if positions.ndim > 2 or (positions.ndim == 2 and positions.shape[1] != 1):
-        raise ValueError(
-            "X holds one position per row: its shape must be (n_samples,) or "
-            f"(n_samples, 1), got {positions.shape}."
-        )
-    positions = positions.reshape(-1)
-    if positions.dtype.kind not in "biufmMO" or any(
-        isinstance(position, str) for position in positions[:1]
-    ):
-        raise TypeError("X holds strings. Positions are numbers or dates.")
-    order = np.argsort(positions, kind="stable")
-    return positions[order], _one_output(y, "y")[order], order
-
-
-def _one_output(y, name):
-    y = check_labels(y, allow_nan=True)
-    if y.ndim == 2 and y.shape[1] != 1:
-        raise ValueError(f"One output can be drawn at a time; {name} has {y.shape[1]}.")
-    return y.reshape(-1)
 
 
 def _oracle(y, tv_budget):
@@ -431,14 +401,3 @@ def _oracle(y, tv_budget):
 def _drawstyle(values):
     repeats = np.count_nonzero(np.diff(values) == 0)
     return "steps-post" if 2 * repeats > len(values) else "default"
-
-
-def _name_of(data, default):
-    columns = getattr(data, "columns", None)
-    name = getattr(data, "name", None) if columns is None else columns[0]
-    return literal(name) if isinstance(name, str) and name else default
-
-
-def literal(name):
-    """A name as matplotlib shows it to the letter: a dollar sign begins no formula."""
-    return name.replace("$", r"\$")

@@ -20,8 +20,10 @@ MODULES = [
 
 @pytest.mark.parametrize("name", ["sktvdenoise", *MODULES])
 def test_docstring_examples_run(name):
-    if name.endswith(".plotting"):
+    if name.endswith((".plotting", "_display")):
         pytest.importorskip("matplotlib").use("Agg")
+    if name.endswith(".river"):
+        pytest.importorskip("river")
     failures, _ = doctest.testmod(importlib.import_module(name))
     assert failures == 0
 

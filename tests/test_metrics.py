@@ -1,10 +1,12 @@
 """Oracles and regrets: identities, certificates, golden values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sktvdenoise import OnlineTVDenoiser, fused_lasso
+from sktvdenoise import OnlineTVDenoiser, fused_lasso, metrics
 from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
 
 STEP = [0, 0, 0, 10, 10, 10]
@@ -136,6 +138,35 @@ def test_bound_is_kept_and_changes_nothing_where_it_does_not_bind():
     assert path_variation(tight.comparator) <= budget * (1 + 1e-9)
     assert tight.loss > free.loss
     assert tight.gap <= 1e-9 * np.sum(y**2)
+
+
+def test_regret_is_against_the_bounded_comparator():
+    y = streams()["walk"]
+    x = np.zeros_like(y)
+    budget, bound = 0.3 * path_variation(y), 0.3 * np.abs(y).max()
+    oracle = tv_oracle(y, budget, bound=bound)
+    regret = dynamic_regret(y, x, tv_budget=budget, bound=bound)
+    assert regret == pytest.approx(np.sum(y**2) - oracle.loss, rel=1e-12)
+    assert regret < dynamic_regret(y, x, tv_budget=budget) - 1
+
+
+def test_gap_shows_a_worse_sequence(monkeypatch):
+    """The certificate is computed from the sequence, not a formality."""
+    y = streams()["steps"]
+    budget = 0.2 * path_variation(y)
+    best = tv_oracle(y, budget)
+    exact = metrics.solution
+
+    def worse(*args, **kwargs):
+        found = exact(*args, **kwargs)
+        plain = [u + 0.1 * (np.arange(len(u)) >= 60) for u in found._plain]
+        u = np.stack(plain, axis=1)
+        return replace(found, u=u, _plain=plain)
+
+    monkeypatch.setattr(metrics, "solution", worse)
+    oracle = tv_oracle(y, budget)
+    assert oracle.loss > best.loss + 0.1
+    assert best.gap < 1e-9 < 1e-3 < oracle.gap
 
 
 def test_integer_weights_are_repeated_rows():

@@ -1,5 +1,7 @@
 """The offline fused lasso: golden values, identities, certificates, data handling."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -570,3 +572,17 @@ def test_number_of_scikit_learn_checks():
 @pytest.mark.parametrize("estimator, check", CHECKS)
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_dual_gap_shows_a_worse_solution(monkeypatch):
+    """The attribute is the certificate of the values, not a formality."""
+    rng = np.random.default_rng(11)
+    y = rng.standard_normal(50)
+    exact = FusedLasso(alpha=1.0).fit(np.arange(50), y)
+    nearby = solution(y[:, None], None, alpha=1.1)
+    monkeypatch.setattr(
+        "sktvdenoise.offline.solution",
+        lambda *args, **kwargs: replace(nearby, alpha=1.0),
+    )
+    worse = FusedLasso(alpha=1.0).fit(np.arange(50), y)
+    assert exact.dual_gap_ < 1e-12 < worse.dual_gap_

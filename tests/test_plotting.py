@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import SGDRegressor
 
 from sktvdenoise import OnlineTVDenoiser
 from sktvdenoise.datasets import load_nile, make_signal
 from sktvdenoise.metrics import tv_oracle
 from sktvdenoise.offline import FusedLasso
-from sktvdenoise.plotting import DenoisingDisplay
+from sktvdenoise.plotting import DenoisingDisplay, ExpertWeightsDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -278,3 +279,143 @@ def test_fused_lasso_is_drawn_as_steps_with_its_breakpoints(rows):
     display = DenoisingDisplay.from_estimator(model, X, y, tv_budget=0)
     np.testing.assert_array_equal(display.breakpoints, model.breakpoints_)
     np.testing.assert_allclose(display.oracle, y.mean())
+
+
+# ---------------------------------------------------------------- experts
+
+
+@pytest.mark.parametrize("learning_rate", ["auto", "theory", 0.5])
+@pytest.mark.parametrize("n", [2, 60, 1000])
+def test_experts_are_those_of_the_stream(learning_rate, n):
+    y, _ = make_signal("blocks", n, std=5.0, random_state=0)
+    X = 3.0 * np.arange(n)
+    model = OnlineTVDenoiser(learning_rate=learning_rate)
+    display = ExpertWeightsDisplay.from_estimator(model, X, y)
+    seen = display.n_samples_seen
+    assert len(seen) == min(n, 200) and seen[0] == 1 and seen[-1] == n
+    np.testing.assert_array_equal(display.positions, X[seen - 1])
+    twin = OnlineTVDenoiser(learning_rate=learning_rate)
+    start = 0
+    for k, end in enumerate(seen):
+        twin.partial_fit(X[start:end], y[start:end])
+        start = end
+        np.testing.assert_array_equal(display.births[k], twin.expert_births_)
+        np.testing.assert_array_equal(display.weights[k], twin.expert_weights_)
+        assert display.run_lengths[k] == twin.run_length_
+    np.testing.assert_array_equal(display.breakpoints, X[twin.breakpoints_])
+
+
+def test_experts_are_drawn_from_row_to_row():
+    """Two experts; the older one leads until the younger takes over."""
+    display = ExpertWeightsDisplay(
+        positions=np.array([10.0, 20.0, 40.0]),
+        n_samples_seen=np.array([5, 6, 8]),
+        births=[np.array([0, 4]), np.array([0, 4]), np.array([4])],
+        weights=[np.array([0.75, 0.25]), np.array([0.375, 0.625]), np.array([1.0])],
+        run_lengths=np.array([5, 2, 4]),
+        breakpoints=[20.0],
+        position_name="depth (m)",
+    ).plot()
+    # The heavier of a step come later, on top.
+    segments = [segment.tolist() for segment in display.weights_.get_segments()]
+    assert segments == [
+        [[10, 1], [20, 2]],
+        [[20, 6], [40, 8]],
+        [[20, 2], [40, 4]],
+        [[10, 5], [20, 6]],
+    ]
+    np.testing.assert_array_equal(
+        display.weights_.get_array(), [0.25, 0.375, 0.625, 0.75]
+    )
+    x, run = xy(display.run_lengths_)
+    np.testing.assert_array_equal(x, [10, 20, 20, 40])
+    np.testing.assert_array_equal(run, [5, 6, 2, 4])
+    np.testing.assert_array_equal(xy(display.breakpoints_)[0], [20.0] * 3)
+    assert display.ax_.get_xlabel() == "depth (m)"
+    assert display.ax_.get_ylabel() == "age of the expert (rows)"
+    assert display.colorbar_.ax.get_ylabel() == "weight of the expert"
+    assert display.ax_.get_ylim()[0] == 0 and display.ax_.get_ylim()[1] > 8
+
+
+def test_run_length_is_the_age_of_a_darkest_line(rows):
+    display = ExpertWeightsDisplay.from_estimator(OnlineTVDenoiser(), *rows)
+    x, run = (values.reshape(-1, 2) for values in xy(display.run_lengths_))
+    segments = np.array(display.weights_.get_segments())
+    weights = display.weights_.get_array()
+    for left, age in zip(x[1:, 0], run[1:, 0]):
+        here = segments[:, 0, 0] == left
+        heaviest = segments[here][np.argmax(weights[here])]
+        np.testing.assert_array_equal(heaviest[0], [left, age])
+
+
+def test_estimator_of_the_experts_is_not_changed(rows):
+    X, y = rows
+    for estimator in (OnlineTVDenoiser(), OnlineTVDenoiser().fit(X, y)):
+        before = pickle.dumps(estimator)
+        ExpertWeightsDisplay.from_estimator(estimator, X, -y)
+        assert pickle.dumps(estimator) == before
+
+
+def test_experts_of_rows_in_any_order_with_missing_labels(rows):
+    X, y = rows
+    y = y.copy()
+    y[[0, 1, 30]] = np.nan
+    order = np.random.default_rng(0).permutation(len(y))
+    model = OnlineTVDenoiser(missing="skip")
+    first, second = (
+        ExpertWeightsDisplay.from_estimator(model, X[r][:, None], y[r])
+        for r in (slice(None), order)
+    )
+    np.testing.assert_array_equal(
+        first.weights_.get_segments(), second.weights_.get_segments()
+    )
+    np.testing.assert_array_equal(
+        first.weights_.get_array(), second.weights_.get_array()
+    )
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_few_rows_of_experts_are_drawn(n, pyplot):
+    display = ExpertWeightsDisplay.from_estimator(
+        OnlineTVDenoiser(), np.zeros(n), np.arange(n)
+    )
+    display.figure_.canvas.draw()
+    assert len(display.run_lengths_.get_xdata()) == 2 * (n - 1)
+    assert display.breakpoints_ is None
+
+
+def test_axes_styles_and_names_of_experts(pyplot):
+    pytest.importorskip("pandas")
+    X, y = load_nile(return_X_y=True, as_frame=True)
+    figure, axes = pyplot.subplots(2)
+    display = ExpertWeightsDisplay.from_estimator(
+        OnlineTVDenoiser(),
+        X,
+        y,
+        ax=axes[1],
+        weights_kwargs={"cmap": "Greys", "linewidth": 7},
+        run_lengths_kwargs={"c": "red"},
+        breakpoints_kwargs={"ls": "-"},
+    )
+    assert display.ax_ is axes[1] and display.figure_ is figure
+    assert display.weights_.get_cmap().name == "Greys"
+    assert display.weights_.get_linewidth() == [7]
+    assert display.run_lengths_.get_color() == "red"
+    assert display.breakpoints_.get_linestyle() == "-"
+    assert display.ax_.get_xlabel() == "year"
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend == ["run length", "breakpoint"]
+    assert display.plot() is display
+    assert display.figure_ is not figure
+
+
+def test_what_has_no_experts_is_refused(rows):
+    X, y = rows
+    with pytest.raises(TypeError, match="FusedLasso has no experts"):
+        ExpertWeightsDisplay.from_estimator(FusedLasso(), X, y)
+    with pytest.raises(TypeError, match="SGDRegressor has no experts"):
+        ExpertWeightsDisplay.from_estimator(SGDRegressor(), X[:, None], y)
+    with pytest.raises(ValueError, match="y has 2"):
+        ExpertWeightsDisplay.from_estimator(OnlineTVDenoiser(), X, np.c_[y, y])
+    with pytest.raises(ValueError, match=r"\[60, 59\]"):
+        ExpertWeightsDisplay.from_estimator(OnlineTVDenoiser(), X, y[1:])

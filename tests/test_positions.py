@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sktvdenoise._positions import (
     check_labels,
     check_positions,
+    check_squares,
     check_weights,
     step_predict,
 )
@@ -140,8 +141,20 @@ def test_bad_labels(y, message):
         check_labels(y, 4)
 
 
-def test_large_labels_do_not_overflow():
-    np.testing.assert_array_equal(check_labels([1e308] * 3), [1e308] * 3)
+def test_labels_whose_squares_overflow_are_refused():
+    np.testing.assert_array_equal(check_labels([1e140] * 3), [1e140] * 3)
+    with pytest.raises(ValueError, match=r"y\[1\] = 1e\+141 is too large"):
+        check_labels([1.0, 1e141, 1e308])
+    with pytest.raises(ValueError, match="bound=2"):
+        check_labels([1.0, -3.0], bound=2.0)
+    with pytest.raises(ValueError, match="weights up to"):
+        check_squares(np.full(3, 1e10), np.full(3, 1e300))
+    check_squares(np.ones(3), np.full(3, 1e300))
+
+
+def test_dates_are_no_labels():
+    with pytest.raises(TypeError, match="y holds dates"):
+        check_labels(np.array(["2020-01-01"], dtype="datetime64[D]"))
 
 
 def test_weights():
