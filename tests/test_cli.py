@@ -282,9 +282,14 @@ class Trickle(io.RawIOBase):
 def test_filter_gives_the_same_however_lines_arrive(run, y, size):
     text = lines_of(range(len(y)), y, header="t,v").encode()
     chunks = [text[i : i + size] for i in range(0, len(text), size)]
-    status, out, _ = run("denoise", "-", stdin=Trickle(chunks))
+    status, out, _ = run("denoise", "-", "--interval", stdin=Trickle(chunks))
+    _, *rows = table_of(out)
     assert status == 0
-    assert_denoised(table_of(out)[1:], y)
+    assert_denoised([row[:-2] for row in rows], y)
+    X = np.arange(len(y))
+    _, std = OnlineTVDenoiser().partial_fit_predict(X, y, return_std=True)
+    low, high = np.array([row[-2:] for row in rows], dtype=float).T
+    np.testing.assert_allclose(high - low, 2 * 1.6448536 * std, rtol=1e-6)
 
 
 def test_filter_answers_a_line_with_a_line(run, y):
