@@ -288,7 +288,7 @@ class FusedLassoCV(FusedLasso):
 def _weighted(fold, name, rows, weights):
     """Weights as a matrix; refuse a set in which an output has none."""
     weights = np.ones(len(rows)) if weights is None else weights
-    weights = np.broadcast_to(weights.reshape(len(rows), -1), rows.shape)
+    weights = np.broadcast_to(weights.T, rows.T.shape).T
     if not len(rows) or not weights.any(axis=0).all():
         raise ValueError(f"The {name} set of fold {fold} holds no weighted label.")
     return weights
