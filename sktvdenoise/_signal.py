@@ -14,11 +14,14 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
+from sktvdenoise import _fused as kernel
 from sktvdenoise._fused import erode, form, multiplier, solve
 
 
 def variation(u):
     """Total variation along the first axis, summed over the channels."""
+    if u.size == len(u):
+        return kernel.variation(np.ascontiguousarray(u).reshape(-1))
     return float(np.abs(np.diff(u, axis=0)).sum())
 
 
@@ -103,45 +106,57 @@ class Signal:
         form(self.y, self.w, vanish, alpha, alpha, u)
         return u
 
-    def path(self, origin=0.0):
-        """Vanishing alphas and drops of the boundaries (see `erode`), in O(n).
-
-        They hold for alpha >= `origin`. The solution at alpha is that of the pieces
-        of the solution at `origin`, taken as weighted samples, at alpha - origin; so
-        an `origin` with few pieces costs a single solve.
-        """
+    def path(self):
+        """Vanishing alphas and drops of all boundaries (see `erode`), in O(n)."""
         vanish, drop = np.empty((2, len(self.y) - 1))
-        if origin == 0:
-            erode(self.y, self.w, vanish, drop)
-            return vanish, drop
-        u = self.at(origin)
-        step = np.diff(u)
-        last = np.flatnonzero(step)
-        if np.any(np.sign(step[last]) != np.sign(self.y[last + 1] - self.y[last])):
-            return self.path()  # weights so uneven that rounding moved a boundary
-        starts = np.append(0, last + 1)
-        later, fall = np.empty((2, len(last)))
-        erode(u[starts], self.masses(starts), later, fall)
-        vanish[:], drop[:] = 0, 0
-        vanish[last], drop[last] = origin + later, fall
+        erode(self.y, self.w, vanish, drop)
         return vanish, drop
+
+    def path_from(self, origin):
+        """The same for alpha >= `origin`, and the boundaries that are left there.
+
+        The solution at alpha is that of the pieces of the solution at `origin`, taken
+        as weighted samples, at alpha - origin; so an `origin` with few pieces costs a
+        single solve. None where weights are so uneven that rounding moved a boundary.
+        """
+        u = self.at(origin)
+        last = np.flatnonzero(u[1:] != u[:-1])
+        values = u[np.append(last, len(u) - 1)]
+        up = self.y[last + 1] > self.y[last]
+        down = self.y[last + 1] < self.y[last]
+        rises = values[1:] > values[:-1]
+        if np.any(rises != up) or np.any(rises == down):
+            return None
+        mass = np.diff(last, prepend=-1, append=len(u) - 1).astype(float)
+        if self.w is not None:
+            mass = np.add.reduceat(self.w, np.append(0, last + 1))
+        vanish, drop = np.empty((2, len(last)))
+        erode(values, mass, vanish, drop)
+        vanish += origin
+        return last, vanish, drop
 
 
 class _Pieces:
-    """A signal's pieces on the linear stretch of its path that contains `alpha`."""
+    """A signal's pieces on the linear stretch of its path that contains `alpha`.
 
-    def __init__(self, signal, vanish, alpha):
-        last = np.flatnonzero(vanish > alpha)
-        self.starts = np.append(0, last + 1)
-        self.sizes = np.diff(self.starts, append=len(signal.y))
-        mean = np.empty_like(signal.y)
-        form(signal.y, signal.w, vanish, alpha, 0.0, mean)
-        self.sign = np.where(signal.y[last + 1] > signal.y[last], 1.0, -1.0)
-        self.rate = np.diff(self.sign, prepend=0, append=0) / signal.masses(self.starts)
-        self.values = mean[self.starts] + alpha * self.rate
+    `boundaries` are those that `vanish` tells of; None is all.
+    """
+
+    def __init__(self, signal, boundaries, vanish, alpha):
+        self.last = np.flatnonzero(vanish > alpha)
+        if boundaries is not None:
+            self.last = boundaries[self.last]
+        mean, mass = np.empty((2, len(self.last) + 1))
+        kernel.average(signal.y, signal.w, self.last, mean, mass)
+        self.sign = np.where(signal.y[self.last + 1] > signal.y[self.last], 1.0, -1.0)
+        self.rate = np.diff(self.sign, prepend=0, append=0) / mass
+        self.values = mean + alpha * self.rate
+        self.n_samples = len(signal.y)
 
     def spread(self):
-        return np.repeat(self.values, self.sizes)
+        u = np.empty(self.n_samples)
+        kernel.spread(self.values, self.last, u)
+        return u
 
 
 def constrained(signals, budget, shrink, paths=None):
@@ -159,21 +174,32 @@ def constrained(signals, budget, shrink, paths=None):
     alpha : float
         The multiplier, 0 where the budget does not bind.
     """
-    if sum(variation(shrink(signal.y)) for signal in signals) <= budget:
+    total = sum(variation(shrink(signal.y)) for signal in signals)
+    if total <= budget:
         return [signal.y.copy() for signal in signals], 0.0
     plain = shrink == PLAIN
-    origin = _origin(signals, budget) if plain and paths is None else 0.0
-    paths = paths or [signal.path(origin) for signal in signals]
-    alpha = _multiplier(paths, budget)
-    if alpha < origin:
-        paths = [signal.path() for signal in signals]
+    origin = _origin(signals, budget, total) if plain and paths is None else 0.0
+    known = None
+    if origin:
+        known = [signal.path_from(origin) for signal in signals]
+        if any(path is None for path in known):
+            known = None
+        else:
+            alpha = _multiplier([path[1:] for path in known], budget)
+            known = known if alpha >= origin else None
+    if known is None:
+        paths = paths or [signal.path() for signal in signals]
         alpha = _multiplier(paths, budget)
-    if not plain:
-        alpha = _shrunken_root(signals, paths, alpha, budget, shrink)
-    pieces = [_Pieces(s, vanish, alpha) for s, (vanish, _) in zip(signals, paths)]
+        if not plain:
+            alpha = _shrunken_root(signals, paths, alpha, budget, shrink)
+        known = [(None, *path) for path in paths]
+    pieces = [
+        _Pieces(signal, boundaries, vanish, alpha)
+        for signal, (boundaries, vanish, _) in zip(signals, known)
+    ]
     for _ in range(3):
-        rates = [p.rate * shrink.moves(p.values) for p in pieces]
-        fall = -sum(np.sum(p.sign * np.diff(rate)) for p, rate in zip(pieces, rates))
+        rates = [p.rate if plain else p.rate * shrink.moves(p.values) for p in pieces]
+        fall = -sum(np.dot(p.sign, np.diff(rate)) for p, rate in zip(pieces, rates))
         if fall <= 0:
             break
         step = (sum(variation(shrink(p.values)) for p in pieces) - budget) / fall
@@ -188,12 +214,12 @@ def _multiplier(paths, budget):
     last = max(float(vanish.max(initial=0)) for vanish, _ in paths)
     if budget == 0:
         return last
-    return min(
-        multiplier(*np.concatenate(paths, axis=1), budget), np.nextafter(last, 0)
-    )
+    events = paths[0] if len(paths) == 1 else np.concatenate(paths, axis=1)
+    alpha = multiplier(*events, budget)
+    return min(alpha, np.nextafter(last, 0))
 
 
-def _origin(signals, budget, n_blocks=16, fraction=256):
+def _origin(signals, budget, total, n_blocks=16, fraction=256):
     """An alpha that is likely to lie below the multiplier, or 0.
 
     Where the budget is a small part of the variation, the multiplier is guessed from
@@ -201,7 +227,6 @@ def _origin(signals, budget, n_blocks=16, fraction=256):
     blocks' share, and at least eight pieces a block. Any guess is safe, for a value
     beyond the multiplier shows.
     """
-    total = sum(variation(signal.y) for signal in signals)
     if budget >= 0.3 * total or min(len(signal.y) for signal in signals) < 8192:
         return 0.0
     blocks = []
