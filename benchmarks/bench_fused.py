@@ -224,9 +224,7 @@ def table_of_cross_validation(sizes, n_alphas=100):
 def table_of_budgets(n, rounds):
     rng = np.random.default_rng(0)
     budgets = {f"TV <= {share:g} TV(y)": share for share in BUDGETS}
-    print(
-        f"\nn = {n}: CPU ns per sample (in solves; error of TV / budget)\n"
-    )
+    print(f"\nn = {n}: CPU ns per sample (in solves; error of TV / budget)\n")
     print("| signal | erode |", " | ".join(budgets), "| error |")
     print("|---" * (len(budgets) + 3) + "|")
     signals = {"plateaus + noise": plateaus(n, rng), "noise": rng.normal(size=n)}
