@@ -3,6 +3,7 @@
 Run ``python doc/figures_path.py``; it writes ``doc/images/path.png``.
 """
 
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -21,7 +22,7 @@ def draw_heights(ax, y):
     """Every sample's value over alpha; extrema, which move, in colour."""
     path = fused_lasso_path(y)
     alphas = np.append(path.alphas, 1.06 * path.alpha_max)
-    for a, b in zip(alphas, alphas[1:]):
+    for a, b in pairwise(alphas):
         low, high = path.solution(a), path.solution(b)
         for i in range(len(y)):
             moves = high[i] - low[i]
@@ -39,7 +40,7 @@ def draw_clocks(ax):
     for place, height, label, color in (
         (0.0, 0.0, "A", BLUE),
         (1.0, 3.0, "X", VERMILION),
-        (3.0, 0.6, "B", BLUE),
+        (3.0, 0.4, "B", BLUE),
     ):
         ax.plot(place, height, "o", color=color)
         ax.annotate(label, (place, height), (6, 6), textcoords="offset points")
@@ -48,11 +49,12 @@ def draw_clocks(ax):
     ax.axhline(1.8, color=GREY, linewidth=0.8, linestyle="dashed")
     ax.annotate("", (1.0, 1.8), (1.0, 3.0), arrowprops={"arrowstyle": "->"})
     ax.text(1.05, 2.3, f"t = {k * 1.2:g}")
-    for place, height in ((0.0, 0.0), (3.0, 0.6)):
+    for place, height in ((0.0, 0.0), (3.0, 0.4)):
         ax.annotate("", (place, 1.8), (place, height), arrowprops={"arrowstyle": "->"})
         ax.text(place + 0.05, 0.9, f"T ≥ {k * (1.8 - height):.1f}")
     ax.set(
         xlim=(-0.4, 3.9),
+        ylim=(-0.3, 3.5),
         xlabel="group",
         ylabel="height",
         title="X absorbs S at t = 0.6\nif A and B are not at h before",
@@ -68,7 +70,7 @@ def draw_knots(ax, y):
         path.alphas[1:], path.n_pieces[1:] / len(y), where="post", label="pieces / n"
     )
     ax.set(xscale="log", xlabel="alpha", title="tables of the Nile, 100 years")
-    ax.legend()
+    ax.legend(loc="center left")
 
 
 def main(target):

@@ -153,6 +153,10 @@ class _Pieces:
         self.values = mean + alpha * self.rate
         self.n_samples = len(signal.y)
 
+    def fall(self, moves=1.0):
+        """How fast the variation falls with alpha if a share `moves` follows."""
+        return -float(np.dot(self.sign, np.diff(self.rate * moves)))
+
     def spread(self):
         u = np.empty(self.n_samples)
         kernel.spread(self.values, self.last, u)
@@ -197,15 +201,19 @@ def constrained(signals, budget, shrink, paths=None):
         _Pieces(signal, boundaries, vanish, alpha)
         for signal, (boundaries, vanish, _) in zip(signals, known)
     ]
-    for _ in range(3):
-        rates = [p.rate if plain else p.rate * shrink.moves(p.values) for p in pieces]
-        fall = -sum(np.dot(p.sign, np.diff(rate)) for p, rate in zip(pieces, rates))
+    for correction in range(3):
+        excess = sum(variation(shrink(p.values)) for p in pieces) - budget
+        if abs(excess) <= 2e-16 * budget:
+            break
+        if not plain:
+            fall = sum(p.fall(shrink.moves(p.values)) for p in pieces)
+        elif correction == 0:
+            fall = sum(p.fall() for p in pieces)
         if fall <= 0:
             break
-        step = (sum(variation(shrink(p.values)) for p in pieces) - budget) / fall
-        alpha += step
+        alpha += excess / fall
         for p in pieces:
-            p.values += p.rate * step
+            p.values += p.rate * (excess / fall)
     return [p.spread() for p in pieces], alpha
 
 
