@@ -12,7 +12,9 @@ at which the boundaries vanish are the whole path.
 """
 
 from libc.math cimport INFINITY, fabs
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free, malloc, realloc
+
+import numpy as np
 
 
 cdef extern from "_scan.h" nogil:
@@ -43,6 +45,37 @@ def solve(const double[::1] y, const double[::1] w, double alpha, double[::1] ou
     return visits
 
 
+def denoise(y, alpha):
+    """The solution of a plain one-dimensional `y`, or None where there is more to do.
+
+    For calls by the million on short signals: it declines whatever is not a finite
+    contiguous array of float64 and a finite alpha > 0.
+    """
+    cdef const double[::1] signal
+    cdef double[::1] out
+    cdef double largest = 0, penalty
+    cdef Py_ssize_t i
+    if type(y) is not np.ndarray or y.dtype.char != "d" or not y.dtype.isnative:
+        return None
+    if y.ndim != 1 or not y.size or not (y.flags.c_contiguous and y.flags.aligned):
+        return None
+    if not isinstance(alpha, (float, int)):
+        return None
+    penalty = alpha
+    if not 0 < penalty < INFINITY:
+        return None
+    signal = y
+    for i in range(signal.shape[0]):
+        if not fabs(signal[i]) <= largest:      # also if it is NaN
+            largest = fabs(signal[i])
+            if not largest < 1e140:
+                return None
+    u = np.empty_like(y)
+    out = u
+    solve(signal, None, penalty, out)
+    return u
+
+
 # ---- the whole path ----
 
 # A maximum falls and a minimum rises at speed 1/k, k half the weight of the group
@@ -63,53 +96,81 @@ cdef inline double reach(const Group *x, double sg, double h) noexcept nogil:
     return x.l + x.k * (h - sg * x.v)
 
 
-cdef int groups(const double *y, const double *w, Py_ssize_t n, Group *node,
-                double *vanish, double *drop) noexcept nogil:
-    """Fill node[1..m] with the groups at alpha = 0, one per run of equal y.
+# Groups are made as the cursor comes near and their nodes used again once they have
+# merged: on noise few are alive at a time, so that all stay in the nearest cache.
+cdef struct Line:
+    const double *y
+    const double *w
+    Py_ssize_t n, i         # number of samples, the first that is in no group yet
+    double origin
+    Group *node             # node[0] stands for "none" and is never reached
+    Py_ssize_t room         # nodes allocated
+    int used, spare         # nodes ever used, first one to use again
+    int alive, last, crest  # number of groups, the last one, the last extremum
 
-    node[0] stands for "none" and is never reached. Heights are relative to the
-    smallest (or largest) y when all have one sign, so that large offsets cost no
-    digits.
+
+cdef int extend(Line *line, double *vanish, double *drop) noexcept nogil:
+    """Append the next run of equal y as a group; -1 without memory.
+
+    Heights are relative to the smallest (or largest) y when all have one sign, so
+    that large offsets cost no digits. As they may round to ties, types are told
+    from y.
     """
-    cdef double low = y[0], high = y[0], origin, value
-    cdef Py_ssize_t i
-    cdef int m = 0, j, last = 0, left, right
-    for i in range(n):
-        low = min(low, y[i])
-        high = max(high, y[i])
-    origin = low if low > 0 else (high if high < 0 else 0)
-    node[0].v = node[0].k = 0
-    node[0].l = INFINITY
-    node[0].g = 0
-    node[0].n = 1
-    for i in range(n):
-        if i and y[i] == y[i - 1]:
-            vanish[i - 1] = drop[i - 1] = 0
-        else:
-            m += 1
-            node[m].v = y[i] - origin
-            node[m].l = node[m].k = 0
-            node[m].p, node[m].n, node[m].s = m - 1, m + 1, <int>i
-        node[m].k += w[i] if w != NULL else 1
-    node[m].n = 0
-    for j in range(1, m + 1):
-        value = y[node[j].s]                    # heights may have rounded to ties
-        left = 0 if j == 1 else (1 if value > y[node[j - 1].s] else -1)
-        right = 0 if j == m else (1 if value > y[node[j + 1].s] else -1)
-        node[j].g = (left + right) / 2 if left and right else left + right
-        if left and right:
-            node[j].k /= 2
-        if node[j].g:
-            node[j].a = last
-            node[last].b = j
-            last = j
-    node[last].b = 0
-    return m
+    cdef const double *y = line.y
+    cdef const double *w = line.w
+    cdef Py_ssize_t i = line.i, n = line.n
+    cdef double value = y[i], k = w[i] if w != NULL else 1
+    cdef int j = line.spare, left = 0, right = 0
+    cdef Group *x
+    if j:
+        line.spare = line.node[j].n
+    else:
+        line.used += 1
+        j = line.used
+        if j == line.room:
+            line.room *= 2
+            x = <Group *>realloc(line.node, line.room * sizeof(Group))
+            if x == NULL:
+                return -1
+            line.node = x
+    x = &line.node[j]
+    if i:
+        left = 1 if value > y[i - 1] else -1
+    x.s = <int>i
+    i += 1
+    while i < n and y[i] == value:
+        vanish[i - 1] = drop[i - 1] = 0
+        k += w[i] if w != NULL else 1
+        i += 1
+    if i < n:
+        right = 1 if value > y[i] else -1
+    x.v = value - line.origin
+    x.l = 0
+    x.k = k / 2 if left and right else k
+    x.g = (left + right) / 2 if left and right else left + right
+    x.p, x.n, x.b = line.last, 0, 0
+    line.node[line.last].n = j
+    if x.g:
+        x.a = line.crest
+        line.node[line.crest].b = j
+        line.crest = j
+    line.last = j
+    line.i = i
+    line.alive += 1
+    return 0
 
 
-cdef void absorb(Group *node, int X, int S, double t, double *vanish,
+cdef inline void merged(Line *line, int j) noexcept nogil:
+    """The group j is part of another; its node may be used again."""
+    line.node[j].n = line.spare
+    line.spare = j
+    line.alive -= 1
+
+
+cdef void absorb(Line *line, int X, int S, double t, double *vanish,
                  double *drop) noexcept nogil:
     """The extremum X takes in its standing neighbour S at time t."""
+    cdef Group *node = line.node
     cdef Group *x = &node[X]
     cdef bint end = x.p == 0 or x.n == 0
     cdef double gain = 2 * node[S].k if end else node[S].k
@@ -126,14 +187,16 @@ cdef void absorb(Group *node, int X, int S, double t, double *vanish,
     drop[i] = (1 if end else 2) * gain / (x.k * (x.k + gain))
     x.v, x.l = node[S].v, t
     x.k += gain
+    merged(line, S)
 
 
-cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
-               double *drop, int *remaining) noexcept nogil:
+cdef int unite(Line *line, int X, int Y, double h, double t, double *vanish,
+               double *drop) noexcept nogil:
     """X and the adjacent extremum Y meet at height h and time t; X is the union.
 
     Returns the extremum to look at next: the leftmost whose neighbours changed.
     """
+    cdef Group *node = line.node
     cdef Group *x = &node[X]
     cdef Group *y = &node[Y]
     cdef Group *left = y if x.p == Y else x
@@ -160,7 +223,7 @@ cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
     x.a, x.b = a, b
     node[x.p].n = X
     node[x.n].p = X
-    remaining[0] -= 1
+    merged(line, Y)
     if x.g:
         node[a].b = X
         node[b].a = X
@@ -179,13 +242,12 @@ cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
                 x.s, x.p = node[S].s, node[S].p
                 node[x.p].n = X
             x.k += node[S].k
-            remaining[0] -= 1
+            merged(line, S)
     return a if a else b
 
 
-cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *node,
-                        double *vanish, double *drop) noexcept nogil:
-    """Merge groups until one is left; return the number of checks.
+cdef Py_ssize_t erosion(Line *line, double *vanish, double *drop) noexcept nogil:
+    """Merge groups until one is left; return the number of checks, -1 without memory.
 
     Events are executed out of global order, each group with its own clock. An event
     of X at height h and time t is final once no adjacent extremum can be at h before
@@ -194,16 +256,32 @@ cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *n
     cursor goes one extremum back after progress and forward otherwise, and the
     number of checks is O(n). `slack` admits rounding; it grows if near-ties block
     every event.
+
+    A check looks at most two extrema ahead; so far the groups are made before it.
     """
-    cdef int remaining = groups(y, w, n, node, vanish, drop)
     cdef int X = 1, A, B, P, Q, S, Y, O, Z, N
     cdef bint progress = False
-    cdef double slack = 8e-16, tol = 0, largest = 0, sg, v, h, q, t, meet
+    cdef double slack = 8e-16, tol = 0, sg, v, h, q, t, meet
+    cdef double low = line.y[0], high = line.y[0]
+    cdef Group *node = line.node
     cdef Group *x
     cdef Py_ssize_t i, checks = 0
-    for i in range(1, remaining + 1):
-        largest = max(largest, fabs(node[i].v))
-    while remaining > 1:
+    for i in range(line.n):
+        low = min(low, line.y[i])
+        high = max(high, line.y[i])
+    line.origin = low if low > 0 else (high if high < 0 else 0)
+    node[0].v = node[0].k = 0
+    node[0].l = INFINITY
+    node[0].g = 0
+    if extend(line, vanish, drop):
+        return -1
+    while True:
+        while line.i < line.n and (node[X].b == 0 or node[node[X].b].b == 0):
+            if extend(line, vanish, drop):
+                return -1
+            node = line.node
+        if line.alive == 1:
+            return checks
         checks += 1
         x = &node[X]
         A, B, P, Q, sg = x.a, x.b, x.p, x.n, x.g
@@ -217,8 +295,7 @@ cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *n
         if S:
             t = x.l + x.k * (v - h)
             if min(reach(&node[A], sg, h), reach(&node[B], sg, h)) >= t * (1 - slack):
-                absorb(node, X, S, t, vanish, drop)
-                remaining -= 1
+                absorb(line, X, S, t, vanish, drop)
                 progress = True
                 continue
         # X meets an adjacent extremum Y; Z, N: the extremum and the group behind Y,
@@ -241,16 +318,15 @@ cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *n
                 t = max(x.l + x.k * (v - meet), node[Y].l)
                 if min(reach(&node[O], sg, meet),
                        reach(&node[Z], -sg, -meet)) >= t * (1 - slack):
-                    X = unite(node, X, Y, sg * meet, t, vanish, drop, &remaining)
+                    X = unite(line, X, Y, sg * meet, t, vanish, drop)
                     progress = False
                     continue
         X = A if progress and A else B
         progress = False
         if X == 0:
             slack *= 16
-            tol = slack * largest
+            tol = slack * max(high - line.origin, line.origin - low)
             X = node[0].n                       # the first group, always an extremum
-    return checks
 
 
 def erode(const double[::1] y, const double[::1] w, double[::1] vanish,
@@ -264,17 +340,22 @@ def erode(const double[::1] y, const double[::1] w, double[::1] vanish,
     """
     cdef Py_ssize_t n = y.shape[0], checks
     cdef const double *weight = pointer(w)
-    cdef Group *node
+    cdef Line line
     if n < 2:
         return 0
     if n >= 2147483647:
         raise ValueError(f"The path is limited to 2147483646 samples, got {n}.")
-    node = <Group *>malloc((n + 1) * sizeof(Group))
-    if node == NULL:
+    line.y, line.w, line.n, line.i = &y[0], weight, n, 0
+    line.used = line.spare = line.alive = line.last = line.crest = 0
+    line.room = 256
+    line.node = <Group *>malloc(line.room * sizeof(Group))
+    if line.node == NULL:
         raise MemoryError
     with nogil:
-        checks = erosion(&y[0], weight, n, node, &vanish[0], &drop[0])
-    free(node)
+        checks = erosion(&line, &vanish[0], &drop[0])
+    free(line.node)
+    if checks < 0:
+        raise MemoryError
     return checks
 
 
@@ -303,28 +384,103 @@ def form(const double[::1] y, const double[::1] w, const double[::1] vanish,
                     start, ref, total, mass, left = i + 1, y[i + 1], 0, 0, right
 
 
-def multiplier(double[::1] vanish, double[::1] drop, double budget):
+def average(const double[::1] y, const double[::1] w, const Py_ssize_t[::1] last,
+            double[::1] mean, double[::1] mass):
+    """Means and masses of the pieces that end at `last` and at the end of `y`."""
+    cdef Py_ssize_t n = y.shape[0], i = 0, j, end
+    cdef const double *weight = pointer(w)
+    cdef double ref, total, k, m
+    with nogil:
+        for j in range(last.shape[0] + 1):
+            end = last[j] + 1 if j < last.shape[0] else n
+            ref, total, m = y[i], 0, 0
+            for i in range(i, end):
+                k = weight[i] if weight != NULL else 1
+                total += k * (y[i] - ref)
+                m += k
+            i = end
+            mean[j], mass[j] = ref + total / m, m
+
+
+def spread(const double[::1] value, const Py_ssize_t[::1] last, double[::1] out):
+    """Give the samples of the pieces that end at `last` (and at the end) their value."""
+    cdef Py_ssize_t n = out.shape[0], i = 0, j, end
+    cdef double v
+    with nogil:
+        for j in range(value.shape[0]):
+            end = last[j] + 1 if j < last.shape[0] else n
+            v = value[j]
+            for i in range(i, end):
+                out[i] = v
+            i = end
+
+
+def variation(const double[::1] u):
+    """Sum of |u_{i+1} - u_i|, in blocks, so that rounding errors hardly add up."""
+    cdef Py_ssize_t n = u.shape[0] - 1, i, end, first = 0
+    cdef double total = 0, a, b, c, d
+    with nogil:
+        while first < n:
+            end = min(first + 4096, n)
+            a = b = c = d = 0
+            i = first
+            while i + 4 <= end:
+                a += fabs(u[i + 1] - u[i])
+                b += fabs(u[i + 2] - u[i + 1])
+                c += fabs(u[i + 3] - u[i + 2])
+                d += fabs(u[i + 4] - u[i + 3])
+                i += 4
+            while i < end:
+                a += fabs(u[i + 1] - u[i])
+                i += 1
+            total += (a + b) + (c + d)
+            first = end
+    return total
+
+
+def multiplier(const double[::1] vanish, const double[::1] drop, double budget):
     """The alpha >= 0 at which sum of drop (vanish - alpha)+ equals `budget`.
 
     Newton's method from the left: the sum is convex, so no step overshoots, and
-    events left behind are thrown away (`vanish` and `drop` are overwritten). The
-    last step is exact because nothing was left behind.
+    events left behind are dropped. The last step is exact because nothing was left
+    behind. Of many events, one in 64 tell where to start; a start beyond the root
+    shows.
     """
-    cdef Py_ssize_t m = vanish.shape[0], kept, j
-    cdef double alpha = 0, tv, slope
+    cdef Py_ssize_t m = vanish.shape[0], kept = 0, j
+    cdef double alpha = 0, tv = 0, slope, d
+    cdef double[:, ::1] events
+    cdef double *at
+    cdef double *fall
+    cdef bint stays
+    if m > 20000:
+        alpha = 0.8 * multiplier(
+            np.array(vanish[::64]), np.array(drop[::64]), budget / 64)
     with nogil:
-        while True:
+        for j in range(m if alpha > 0 else 0):
+            tv += drop[j] * max(vanish[j] - alpha, 0)
+            kept += vanish[j] > alpha
+        if tv <= budget:
+            alpha, kept = 0, m
+    events = np.empty((2, kept + 1))            # one more is written, not kept
+    at, fall = &events[0, 0], &events[1, 0]
+    with nogil:
+        kept = 0
+        for j in range(m):
+            at[kept], fall[kept] = vanish[j], drop[j]
+            kept += vanish[j] > alpha
+        while kept:
+            m = kept
             tv = slope = 0
+            for j in range(m):
+                tv += fall[j] * (at[j] - alpha)
+                slope += fall[j]
+            if tv <= budget:
+                break
+            alpha += (tv - budget) / slope
             kept = 0
             for j in range(m):
-                vanish[kept] = vanish[j]
-                drop[kept] = drop[j]
-                if vanish[j] > alpha:
-                    tv += drop[j] * (vanish[j] - alpha)
-                    slope += drop[j]
-                    kept += 1
-            if tv <= budget or (kept == m and alpha > 0):
+                at[kept], fall[kept] = at[j], fall[j]
+                kept += at[j] > alpha
+            if kept == m:
                 break
-            m = kept
-            alpha += (tv - budget) / slope
     return alpha

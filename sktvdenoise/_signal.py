@@ -14,11 +14,14 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
+from sktvdenoise import _fused as kernel
 from sktvdenoise._fused import erode, form, multiplier, solve
 
 
 def variation(u):
     """Total variation along the first axis, summed over the channels."""
+    if u.size == len(u):
+        return kernel.variation(np.ascontiguousarray(u).reshape(-1))
     return float(np.abs(np.diff(u, axis=0)).sum())
 
 
@@ -41,6 +44,9 @@ class Shrinkage:
         return inside if self.bound is None else inside & (size < self.bound)
 
 
+PLAIN = Shrinkage()
+
+
 class Signal:
     """One channel: its samples of positive weight and where the others belong.
 
@@ -54,21 +60,30 @@ class Signal:
         Finite where the weight is positive.
     w : ndarray of shape (n_samples,) or None
         Weights >= 0, not all zero; None for ones.
+
+    Attributes
+    ----------
+    y, w : ndarray of shape (n_weighted,), or None
+        The samples of positive weight and their weights.
+    rows, source : ndarray of shape (n_weighted,) or (n_samples,), or None
+        Where they were, and which of them every sample takes its value from; None
+        if all samples have a weight.
     """
 
     def __init__(self, y, w):
-        self._source = None
+        self.rows = self.source = None
         if w is not None:
             keep = w > 0
             if not keep.all():
-                self._source = np.maximum(np.cumsum(keep) - 1, 0)
+                self.rows = np.flatnonzero(keep)
+                self.source = np.maximum(np.cumsum(keep) - 1, 0)
                 y, w = y[keep], w[keep]
             w = np.ascontiguousarray(w)
         self.y, self.w = np.ascontiguousarray(y), w
 
     def spread(self, u):
         """Give every sample, also those of weight zero, its value."""
-        return u if self._source is None else u[self._source]
+        return u if self.source is None else u[self.source]
 
     def masses(self, starts):
         """Weights of the pieces that begin at `starts`."""
@@ -84,53 +99,77 @@ class Signal:
         solve(self.y, self.w, alpha, u)
         return u
 
-    def path(self, origin=0.0):
-        """Vanishing alphas and drops of the boundaries (see `erode`), in O(n).
+    def formed(self, vanish, alpha):
+        """The same from the path, which tells the pieces, in O(n)."""
+        u = np.empty_like(self.y)
+        alpha = min(alpha, vanish.max(initial=0.0))
+        form(self.y, self.w, vanish, alpha, alpha, u)
+        return u
 
-        They hold for alpha >= `origin`. The solution at alpha is that of the pieces
-        of the solution at `origin`, taken as weighted samples, at alpha - origin; so
-        an `origin` with few pieces costs a single solve.
-        """
-        vanish, drop = np.zeros((2, len(self.y) - 1))
-        if origin == 0:
-            erode(self.y, self.w, vanish, drop)
-            return vanish, drop
-        u = self.at(origin)
-        step = np.diff(u)
-        last = np.flatnonzero(step)
-        if np.any(np.sign(step[last]) != np.sign(self.y[last + 1] - self.y[last])):
-            return self.path()  # weights so uneven that rounding moved a boundary
-        starts = np.append(0, last + 1)
-        later, fall = np.empty((2, len(last)))
-        erode(u[starts], self.masses(starts), later, fall)
-        vanish[last], drop[last] = origin + later, fall
+    def path(self):
+        """Vanishing alphas and drops of all boundaries (see `erode`), in O(n)."""
+        vanish, drop = np.empty((2, len(self.y) - 1))
+        erode(self.y, self.w, vanish, drop)
         return vanish, drop
+
+    def path_from(self, origin):
+        """The same for alpha >= `origin`, and the boundaries that are left there.
+
+        The solution at alpha is that of the pieces of the solution at `origin`, taken
+        as weighted samples, at alpha - origin; so an `origin` with few pieces costs a
+        single solve. None where weights are so uneven that rounding moved a boundary.
+        """
+        u = self.at(origin)
+        last = np.flatnonzero(u[1:] != u[:-1])
+        values = u[np.append(last, len(u) - 1)]
+        up = self.y[last + 1] > self.y[last]
+        down = self.y[last + 1] < self.y[last]
+        rises = values[1:] > values[:-1]
+        if np.any(rises != up) or np.any(rises == down):
+            return None
+        mass = np.diff(last, prepend=-1, append=len(u) - 1).astype(float)
+        if self.w is not None:
+            mass = np.add.reduceat(self.w, np.append(0, last + 1))
+        vanish, drop = np.empty((2, len(last)))
+        erode(values, mass, vanish, drop)
+        vanish += origin
+        return last, vanish, drop
 
 
 class _Pieces:
-    """A signal's pieces on the linear stretch of its path that contains `alpha`."""
+    """A signal's pieces on the linear stretch of its path that contains `alpha`.
 
-    def __init__(self, signal, vanish, alpha):
-        last = np.flatnonzero(vanish > alpha)
-        self.starts = np.append(0, last + 1)
-        self.sizes = np.diff(self.starts, append=len(signal.y))
-        mean = np.empty_like(signal.y)
-        form(signal.y, signal.w, vanish, alpha, 0.0, mean)
-        self.sign = np.where(signal.y[last + 1] > signal.y[last], 1.0, -1.0)
-        self.rate = np.diff(self.sign, prepend=0, append=0) / signal.masses(self.starts)
-        self.values = mean[self.starts] + alpha * self.rate
+    `boundaries` are those that `vanish` tells of; None is all.
+    """
+
+    def __init__(self, signal, boundaries, vanish, alpha):
+        self.last = np.flatnonzero(vanish > alpha)
+        if boundaries is not None:
+            self.last = boundaries[self.last]
+        mean, mass = np.empty((2, len(self.last) + 1))
+        kernel.average(signal.y, signal.w, self.last, mean, mass)
+        self.sign = np.where(signal.y[self.last + 1] > signal.y[self.last], 1.0, -1.0)
+        self.rate = np.diff(self.sign, prepend=0, append=0) / mass
+        self.values = mean + alpha * self.rate
+        self.n_samples = len(signal.y)
+
+    def fall(self, moves=1.0):
+        """How fast the variation falls with alpha if a share `moves` follows."""
+        return -float(np.dot(self.sign, np.diff(self.rate * moves)))
 
     def spread(self):
-        return np.repeat(self.values, self.sizes)
+        u = np.empty(self.n_samples)
+        kernel.spread(self.values, self.last, u)
+        return u
 
 
-def constrained(signals, budget, shrink):
+def constrained(signals, budget, shrink, paths=None):
     """Plain solutions whose shrunken variations add up to at most `budget`.
 
     TV(alpha) = sum of drop (vanish - alpha)+ is known from the paths, so the
     multiplier is one root of one convex function for all channels. On the linear
     piece of the root the values are corrected until the variation is the budget to
-    rounding.
+    rounding. `paths`, where they are known, are the whole paths of the signals.
 
     Returns
     -------
@@ -139,39 +178,56 @@ def constrained(signals, budget, shrink):
     alpha : float
         The multiplier, 0 where the budget does not bind.
     """
-    if sum(variation(shrink(signal.y)) for signal in signals) <= budget:
+    total = sum(variation(shrink(signal.y)) for signal in signals)
+    if total <= budget:
         return [signal.y.copy() for signal in signals], 0.0
-    plain = shrink == Shrinkage()
-    paths, alpha = _paths_to(signals, budget, _origin(signals, budget) if plain else 0)
-    if not plain:
-        alpha = _shrunken_root(signals, paths, alpha, budget, shrink)
-    pieces = [_Pieces(s, vanish, alpha) for s, (vanish, _) in zip(signals, paths)]
-    for _ in range(3):
-        rates = [p.rate * shrink.moves(p.values) for p in pieces]
-        fall = -sum(np.sum(p.sign * np.diff(rate)) for p, rate in zip(pieces, rates))
+    plain = shrink == PLAIN
+    origin = _origin(signals, budget, total) if plain and paths is None else 0.0
+    known = None
+    if origin:
+        known = [signal.path_from(origin) for signal in signals]
+        if any(path is None for path in known):
+            known = None
+        else:
+            alpha = _multiplier([path[1:] for path in known], budget)
+            known = known if alpha >= origin else None
+    if known is None:
+        paths = paths or [signal.path() for signal in signals]
+        alpha = _multiplier(paths, budget)
+        if not plain:
+            alpha = _shrunken_root(signals, paths, alpha, budget, shrink)
+        known = [(None, *path) for path in paths]
+    pieces = [
+        _Pieces(signal, boundaries, vanish, alpha)
+        for signal, (boundaries, vanish, _) in zip(signals, known)
+    ]
+    for correction in range(3):
+        excess = sum(variation(shrink(p.values)) for p in pieces) - budget
+        if abs(excess) <= 2e-16 * budget:
+            break
+        if not plain:
+            fall = sum(p.fall(shrink.moves(p.values)) for p in pieces)
+        elif correction == 0:
+            fall = sum(p.fall() for p in pieces)
         if fall <= 0:
             break
-        step = (sum(variation(shrink(p.values)) for p in pieces) - budget) / fall
-        alpha += step
+        alpha += excess / fall
         for p in pieces:
-            p.values += p.rate * step
+            p.values += p.rate * (excess / fall)
     return [p.spread() for p in pieces], alpha
 
 
-def _paths_to(signals, budget, origin):
-    """Paths that hold at the multiplier of the plain problem, and that multiplier.
-
-    They are whole paths if `origin` is 0 or lies beyond the multiplier.
-    """
-    paths = [signal.path(origin) for signal in signals]
-    alpha = multiplier(*np.concatenate(paths, axis=1), budget)
-    if alpha < origin:
-        return _paths_to(signals, budget, 0)
+def _multiplier(paths, budget):
+    """The multiplier of the plain problem, where the paths hold."""
     last = max(float(vanish.max(initial=0)) for vanish, _ in paths)
-    return paths, last if budget == 0 else min(alpha, np.nextafter(last, 0))
+    if budget == 0:
+        return last
+    events = paths[0] if len(paths) == 1 else np.concatenate(paths, axis=1)
+    alpha = multiplier(*events, budget)
+    return min(alpha, np.nextafter(last, 0))
 
 
-def _origin(signals, budget, n_blocks=16, fraction=256):
+def _origin(signals, budget, total, n_blocks=16, fraction=256):
     """An alpha that is likely to lie below the multiplier, or 0.
 
     Where the budget is a small part of the variation, the multiplier is guessed from
@@ -179,7 +235,6 @@ def _origin(signals, budget, n_blocks=16, fraction=256):
     blocks' share, and at least eight pieces a block. Any guess is safe, for a value
     beyond the multiplier shows.
     """
-    total = sum(variation(signal.y) for signal in signals)
     if budget >= 0.3 * total or min(len(signal.y) for signal in signals) < 8192:
         return 0.0
     blocks = []
@@ -219,6 +274,8 @@ class Solution:
     Attributes
     ----------
     u : ndarray of shape (n_samples, n_channels)
+    signals : list of Signal
+        The channels.
     alpha : float
         The penalty, or the multiplier of the budget.
     loss : float
@@ -233,16 +290,28 @@ class Solution:
 
     u: np.ndarray
     alpha: float
-    _signals: list
+    signals: list
     _plain: list
     _shrink: Shrinkage
+
+    @classmethod
+    def of(cls, signals, plain, alpha, shrink=PLAIN):
+        """Gather the channels' solutions before shrinkage, at one `alpha`."""
+        columns = [s.spread(shrink(values)) for s, values in zip(signals, plain)]
+        u = np.stack(columns, axis=1) if len(columns) > 1 else columns[0][:, None]
+        return cls(u, float(alpha), signals, plain, shrink)
+
+    @property
+    def channels(self):
+        """Pairs of each signal and its solution before shrinkage."""
+        return zip(self.signals, self._plain)
 
     @cached_property
     def loss(self):
         return float(
             sum(
                 np.sum((1 if s.w is None else s.w) * (s.y - self._shrink(u)) ** 2)
-                for s, u in zip(self._signals, self._plain)
+                for s, u in self.channels
             )
         )
 
@@ -254,7 +323,7 @@ class Solution:
     def gap(self):
         return sum(
             signal_gap(signal, u, self.alpha, self._shrink)
-            for signal, u in zip(self._signals, self._plain)
+            for signal, u in self.channels
         )
 
 
@@ -281,6 +350,14 @@ def signal_gap(signal, plain, alpha, shrink):
     return float(np.sum(w * excess) + np.sum(penalty * np.abs(step) - theta * z * step))
 
 
+def channels(y, w=None):
+    """The columns of `y` as signals; `w` as in `solution`."""
+    if w is None:
+        return [Signal(column, None) for column in y.T]
+    w = np.broadcast_to(w.T, (y.shape[1], len(y)))
+    return [Signal(column, weights) for column, weights in zip(y.T, w)]
+
+
 def solution(y, w=None, *, alpha=None, tv_budget=None, sparsity=0.0, bound=None):
     """Solve the full problem for given `alpha`, or with TV(u) <= `tv_budget`.
 
@@ -298,15 +375,10 @@ def solution(y, w=None, *, alpha=None, tv_budget=None, sparsity=0.0, bound=None)
     -------
     Solution
     """
-    n_channels = y.shape[1]
-    if w is not None:
-        w = np.broadcast_to(w.T, (n_channels, len(y)))
-    signals = [Signal(y[:, j], None if w is None else w[j]) for j in range(n_channels)]
+    signals = channels(y, w)
     shrink = Shrinkage(sparsity, bound)
     if alpha is None:
         plain, alpha = constrained(signals, tv_budget, shrink)
     else:
         plain = [signal.at(alpha) for signal in signals]
-    columns = [s.spread(shrink(values)) for s, values in zip(signals, plain)]
-    u = np.stack(columns, axis=1) if n_channels > 1 else columns[0][:, None]
-    return Solution(u, float(alpha), signals, plain, shrink)
+    return Solution.of(signals, plain, alpha, shrink)

@@ -7,6 +7,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
 from sktvdenoise._experts_display import ExpertWeightsDisplay
+from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise._plot_rows import (
     BLUE,
     GREY,
@@ -19,7 +20,7 @@ from sktvdenoise._plot_rows import (
 )
 from sktvdenoise.metrics import tv_oracle
 
-__all__ = ["DenoisingDisplay", "ExpertWeightsDisplay"]
+__all__ = ["DenoisingDisplay", "ExpertWeightsDisplay", "FusedLassoPathDisplay"]
 
 
 class DenoisingDisplay:

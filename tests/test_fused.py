@@ -5,7 +5,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sktvdenoise._fused import erode, form, multiplier, solve
+from sktvdenoise._fused import (
+    average,
+    denoise,
+    erode,
+    form,
+    multiplier,
+    solve,
+    spread,
+    variation,
+)
 
 
 def families(n, seed):
@@ -285,3 +294,62 @@ def test_scale(scale):
     expected = scale * solved(y, None, 2.0)
     error = np.abs(solved(scale * y, None, scale * 2.0) - expected)
     assert np.max(error) <= 1e-12 * scale * np.ptp(y)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 4096, 4097, 10_001])
+def test_variation(n):
+    for y in families(n, n).values():
+        expected = np.abs(np.diff(y)).sum()
+        assert abs(variation(y) - expected) <= 1e-13 * expected
+    assert variation(np.ones(1)) == 0
+
+
+@pytest.mark.parametrize("weighting", ["unit", "uniform"])
+def test_means_of_pieces(weighting):
+    rng = np.random.default_rng(0)
+    y, w = rng.normal(size=100), weightings(100, 0)[weighting]
+    for last in ([], [0], [98], [3, 4, 50], np.arange(99)):
+        last = np.array(last, dtype=np.intp)
+        mean, mass, u = np.empty(len(last) + 1), np.empty(len(last) + 1), np.empty(100)
+        average(y, w, last, mean, mass)
+        spread(mean, last, u)
+        for part in np.split(np.arange(100), last + 1):
+            center = np.average(y[part], weights=ones(y, w)[part])
+            assert np.max(np.abs(u[part] - center)) < 1e-14
+        assert abs(mass.sum() - ones(y, w).sum()) < 1e-12
+
+
+@pytest.mark.parametrize("budget", [1e-9, 1e-3, 0.1, 0.5, 0.99])
+def test_multiplier_of_many_events(budget):
+    """A start sampled from clustered events may lie beyond the root."""
+    for y in [*families(40_000, 8).values(), np.repeat(np.arange(625.0), 64) % 9]:
+        vanish, drop = path(y, None)
+        for order in (slice(None), np.argsort(vanish), np.argsort(-vanish)):
+            tv = budget * np.sum(vanish * drop)
+            alpha = multiplier(vanish[order].copy(), drop[order].copy(), tv)
+            found = np.sum((drop * (vanish - alpha))[vanish > alpha])
+            assert abs(found - tv) <= 1e-12 * tv + 2e-13 * np.sum(vanish * drop)
+
+
+def test_short_calls_are_the_kernel_or_declined():
+    y = families(100, 9)["plateaus"]
+    for alpha in (2.0, 2, np.float64(2)):
+        np.testing.assert_array_equal(denoise(y, alpha), solved(y, None, 2.0))
+    frozen = y.copy()
+    frozen.flags.writeable = False
+    np.testing.assert_array_equal(denoise(frozen, 2.0), solved(y, None, 2.0))
+    for bad in (
+        y[::2],
+        y[:0],
+        y[:, None],
+        list(y),
+        y.astype(np.float32),
+        y.astype(">f8"),
+        np.append(y, np.nan),
+        np.append(y, -np.inf),
+        np.append(1e141, y),
+        np.ma.array(y),
+    ):
+        assert denoise(bad, 2.0) is None
+    for alpha in (0.0, -1.0, np.nan, np.inf, None, "sure"):
+        assert denoise(y, alpha) is None
