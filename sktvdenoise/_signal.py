@@ -236,6 +236,11 @@ class Solution:
     _signals: list
     _plain: list
     _shrink: Shrinkage
+    n_iter: int = 1
+
+    @property
+    def mean(self):
+        return self.u
 
     @cached_property
     def loss(self):

@@ -5,7 +5,7 @@ The exact comparator of the online methods: total-variation denoising at a penal
 channels, in time linear in the number of samples.
 """
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
@@ -16,11 +16,12 @@ from sktvdenoise._positions import (
     check_labels,
     check_number,
     check_positions,
-    check_squares,
     check_weights,
     step_predict,
 )
-from sktvdenoise._signal import Shrinkage, Signal, signal_gap, solution
+from sktvdenoise._problem import check_combination, check_exposure, denoise
+from sktvdenoise._signal import Shrinkage, Signal, signal_gap
+from sktvdenoise.losses import LOSSES
 
 
 def fused_lasso(
@@ -31,20 +32,27 @@ def fused_lasso(
     sample_weight=None,
     bound=None,
     sparsity=0.0,
+    loss="squared",
+    exposure=None,
+    penalty="tv",
+    tol=1e-9,
+    max_iter=100,
 ):
     """Denoise a signal by total variation: the weighted 1-D fused lasso, exactly.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, n_channels)
-        The signal, in order.
+        The signal, in order: numbers, counts >= 0 for the Poisson loss; for the
+        logistic loss False and True, 0 and 1, -1 and 1, or shares of successes in
+        [0, 1] with the numbers of trials as `sample_weight`.
     alpha : float >= 0, default=None
         Penalty on the total variation, in the units of ``sample_weight * y``. 0
         returns `y`; from a finite value on (and for ``inf``) the result is the
         weighted mean.
     tv_budget : float >= 0, default=None
-        Largest total variation allowed, in the units of `y`. All channels share it.
-        Exactly one of `alpha` and `tv_budget` must be given.
+        Largest total variation of u allowed. All channels share it. Exactly one of
+        `alpha` and `tv_budget` must be given.
     sample_weight : float or array-like of shape (n_samples,), default=None
         Weights >= 0, the same for all channels; None for ones. A sample of weight
         zero takes the value of the weighted sample before it (after it at the
@@ -63,8 +71,14 @@ def fused_lasso(
     ------
     ValueError
         If not exactly one of `alpha` and `tv_budget` is given, a number is out of
-        range, or `y` or `sample_weight` has a bad shape or a value that is not
-        finite (the message names the row).
+        range, choices do not combine, or `y`, `sample_weight` or `exposure` has a
+        bad shape, a value that is not finite or one that the loss does not allow
+        (the message names the row).
+
+    Warns
+    -----
+    ConvergenceWarning
+        If joint jumps did not reach `tol`; the message tells the gap.
 
     Notes
     -----
@@ -78,6 +92,22 @@ def fused_lasso(
     whole solution path, along which pieces only merge [2]_. Soft-thresholding by
     gamma and clipping the plain solution is exact [2]_ [3]_.
 
+    The other losses replace the first term by half the deviance [4]_,
+
+        sum_i w_i [E_i exp(u_i) - y_i u_i] + const for counts with exposure E,
+        sum_i w_i [ln(1 + exp(u_i)) - y_i u_i] + const for labels,
+
+    with TV(u) on the linear scale. Both are solved by one weighted taut string: the
+    means of the solution solve the squared problem with the same alpha (for counts
+    with labels y / E and weights w E), for in u and in the means the conditions of
+    optimality are the same. The budget limits the variation of u. Without `bound`, u
+    is kept finite where all counts are zero or the labels are separable: the rate
+    (probability) is at least what expects 2e-16 counts (successes, failures) in all,
+    which costs nothing measurable.
+
+    ``penalty="group"`` has sum_i norm(u_{i+1} - u_i) over the channels [5]_, by an
+    interior-point method on the dual with Newton's method on the jumps it finds.
+
     References
     ----------
     .. [1] P. L. Davies and A. Kovac (2001). Local extremes, runs, strings and
@@ -85,6 +115,10 @@ def fused_lasso(
     .. [2] J. Friedman, T. Hastie, H. Hoefling and R. Tibshirani (2007). Pathwise
        coordinate optimization. Annals of Applied Statistics 1(2).
     .. [3] Y. Yu (2013). On decomposing the proximal map. NeurIPS 26.
+    .. [4] L. Dümbgen and A. Kovac (2009). Extensions of smoothing via taut strings.
+       Electronic Journal of Statistics 3.
+    .. [5] K. Bleakley and J.-P. Vert (2011). The group fused lasso for multiple
+       change-point detection. arXiv:1106.4199.
 
     Examples
     --------
@@ -93,25 +127,38 @@ def fused_lasso(
     array([1., 1., 1., 9., 9., 9.])
     >>> fused_lasso([0, 0, 0, 10, 10, 10], tv_budget=4)
     array([3., 3., 3., 7., 7., 7.])
+    >>> fused_lasso([0, 0, 8, 8], alpha=1, loss="poisson", exposure=[1, 1, 2, 2])
+    array([0.5 , 0.5 , 3.75, 3.75])
     """
     _check_penalty(alpha, tv_budget)
     check_number("sparsity", sparsity, finite=True)
     if bound is not None:
         check_number("bound", bound, positive=True)
+    check_combination(
+        loss=loss, penalty=penalty, sparsity=sparsity, bound=bound, exposure=exposure
+    )
+    check_number("tol", tol, positive=True)
+    check_number("max_iter", max_iter, positive=True)
     labels = check_labels(y)
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(labels))
-    check_squares(labels, weights)
-    found = solution(
+    if exposure is not None:
+        exposure = check_exposure(exposure, labels)
+    found = denoise(
         labels.reshape(len(labels), -1),
         weights,
+        exposure,
+        loss=loss,
+        penalty=penalty,
         alpha=alpha,
         tv_budget=tv_budget,
         sparsity=sparsity,
         bound=bound,
+        tol=tol,
+        max_iter=max_iter,
     )
-    return found.u.reshape(labels.shape)
+    return found.mean.reshape(labels.shape)
 
 
 def duality_gap(y, u, alpha, sample_weight=None):
@@ -184,8 +231,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     alpha : float >= 0 or None, default=1.0
         Penalty on the total variation, in the units of ``sample_weight * y``.
     tv_budget : float >= 0, default=None
-        Largest total variation allowed instead, in the units of `y`; `alpha` must
-        then be None. All outputs share the budget.
+        Largest total variation of u allowed instead; `alpha` must then be None. All
+        outputs share the budget.
     sparsity : float >= 0, default=0.0
         Penalty on ``sum(sample_weight * abs(u))``, in the units of `y`.
     bound : float > 0, default=None
@@ -194,6 +241,18 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         What NaN in `y` does: raise, or count as an observation of weight zero. The
         gap then continues the piece of the observation before it (after it at the
         start).
+    loss : {"squared", "poisson", "logistic"}, default="squared"
+        What u is: the level of `y`, the logarithm of the rate of counts >= 0 (which
+        may have an `exposure`), or the logarithm of the odds of labels 0 or 1, -1 or
+        1, or of shares of successes with the numbers of trials as weights.
+    penalty : {"tv", "group"}, default="tv"
+        Whether outputs jump on their own or together: the sum of their variations,
+        or the Euclidean norms of the steps across outputs.
+    tol : float > 0, default=1e-9
+        Largest certified gap relative to the objective. Inert but for joint jumps of
+        several outputs: all else is exact to rounding without iterations.
+    max_iter : int >= 1, default=100
+        Largest number of interior-point steps for joint jumps.
 
     Attributes
     ----------
@@ -201,7 +260,10 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         Positions in non-decreasing order. Equal positions stay separate
         observations, in the order they were given.
     values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The denoised labels at `positions_`; equal runs are exactly equal floats.
+        The denoised labels at `positions_`, on the scale of `y`: levels, rates per
+        unit of exposure, probabilities. Equal runs are exactly equal floats.
+    linear_values_ : ndarray of the shape of `values_`
+        u: `values_` for the squared loss, the logarithms of rates or odds.
     breakpoints_ : ndarray of int
         Indices into `positions_` of the first sample of each piece but the first,
         where any output steps; empty for a constant fit.
@@ -210,12 +272,15 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     alpha_ : float
         `alpha`, or the multiplier of the budget (0 where it does not bind).
     tv_ : float
-        Total variation of `values_`, summed over the outputs.
+        Total variation of `linear_values_`, as the penalty has it.
     loss_ : float
-        Sum of ``sample_weight * (y - values_)**2``, without a factor 1/2.
+        The deviance: sum of ``sample_weight * (y - values_)**2``, without a factor
+        1/2, or that of the Poisson or binomial distribution.
     dual_gap_ : float
         (objective - lower bound on its minimum) / n_samples, at `alpha_`: the
         certificate of optimality.
+    n_iter_ : int
+        Number of interior-point steps for joint jumps, 1 for all else.
     n_features_in_ : int
         Always 1.
     feature_names_in_ : ndarray of shape (1,)
@@ -229,8 +294,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     -----
     Minimises 1/2 sum w (y - u)^2 + sparsity sum w abs(u) + alpha TV(u) subject to
     abs(u) <= bound, or the first two terms subject to TV(u) <= tv_budget; see
-    :func:`fused_lasso` for method and references. Time and memory are linear in the
-    number of samples.
+    :func:`fused_lasso` for method and references, also for the other losses and for
+    joint jumps. Time and memory are linear in the number of samples.
 
     Examples
     --------
@@ -248,19 +313,37 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         "sparsity": [Interval(Real, 0, None, closed="left")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
         "missing": [StrOptions({"error", "skip"})],
+        "loss": [StrOptions(set(LOSSES))],
+        "penalty": [StrOptions({"tv", "group"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
-        self, alpha=1.0, *, tv_budget=None, sparsity=0.0, bound=None, missing="error"
+        self,
+        alpha=1.0,
+        *,
+        tv_budget=None,
+        sparsity=0.0,
+        bound=None,
+        missing="error",
+        loss="squared",
+        penalty="tv",
+        tol=1e-9,
+        max_iter=100,
     ):
         self.alpha = alpha
         self.tv_budget = tv_budget
         self.sparsity = sparsity
         self.bound = bound
         self.missing = missing
+        self.loss = loss
+        self.penalty = penalty
+        self.tol = tol
+        self.max_iter = max_iter
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, exposure=None):
         """Denoise `y` in the order of `X`.
 
         Parameters
@@ -271,6 +354,11 @@ class FusedLasso(RegressorMixin, BaseEstimator):
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0; None for ones.
+        exposure : float or array-like of shape (n_samples,), default=None
+            Time, area or population >= 0 in which each count was taken, for
+            ``loss="poisson"``; None for ones. The same fit, without `exposure`, has
+            the labels ``y / exposure`` and the weights ``sample_weight * exposure``:
+            the form that ``score`` and searches take.
 
         Returns
         -------
@@ -279,35 +367,52 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `alpha` and `tv_budget` are both given or both None, or the data have
-            a bad shape, or a value that is not finite (the message names the row).
+            If `alpha` and `tv_budget` are both given or both None, choices do not
+            combine, or the data have a bad shape, a value that is not finite or one
+            that the loss does not allow (the message names the row).
         TypeError
             If `X` holds dates.
         """
         _check_penalty(self.alpha, self.tv_budget)
+        check_combination(
+            loss=self.loss,
+            penalty=self.penalty,
+            sparsity=self.sparsity,
+            bound=self.bound,
+            exposure=exposure,
+        )
         skip = self.missing == "skip"
         positions = check_positions(self, X, reset=True)
         labels = check_labels(y, len(positions), allow_nan=skip)
         weights = None
         if sample_weight is not None:
             weights = check_weights(sample_weight, len(positions))
-        check_squares(labels, weights)
+        if exposure is not None:
+            exposure = check_exposure(exposure, labels)
         order = np.argsort(positions, kind="stable")
         rows = labels.reshape(len(labels), -1)[order]
         if weights is not None:
             weights = weights[order]
+        if exposure is not None:
+            exposure = exposure[order]
         if skip:
             weights = _observed(rows, weights)
-        found = solution(
+        found = denoise(
             rows,
             weights,
+            exposure,
+            loss=self.loss,
+            penalty=self.penalty,
             alpha=self.alpha,
             tv_budget=self.tv_budget,
             sparsity=self.sparsity,
             bound=self.bound,
+            tol=self.tol,
+            max_iter=self.max_iter,
         )
         self.positions_ = positions[order]
-        self.values_ = found.u.reshape(labels.shape)
+        self.values_ = found.mean.reshape(labels.shape)
+        self.linear_values_ = found.u.reshape(labels.shape)
         steps = np.any(found.u[1:] != found.u[:-1], axis=1)
         self.breakpoints_ = np.flatnonzero(steps) + 1
         self.n_pieces_ = len(self.breakpoints_) + 1
@@ -315,6 +420,7 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         self.tv_ = found.tv
         self.loss_ = found.loss
         self.dual_gap_ = found.gap / len(positions)
+        self.n_iter_ = found.n_iter
         return self
 
     def predict(self, X):
@@ -329,11 +435,29 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_queries,) or (n_queries, n_outputs)
             The value at the last fitted position at or before each query (the last
-            of several equal positions); the first value before all of them.
+            of several equal positions); the first value before all of them. As in
+            scikit-learn's generalised linear models it is the mean of the label: the
+            rate per unit of exposure, the probability.
         """
         check_is_fitted(self)
         query = check_positions(self, X, reset=False)
         return step_predict(self.positions_, self.values_, query)
+
+    def predict_linear(self, X):
+        """Evaluate u: the logarithm of the rate, of the odds, or the level itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries,) or (n_queries, 1)
+            Positions, in any order, inside or outside the range of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,) or (n_queries, n_outputs)
+        """
+        check_is_fitted(self)
+        query = check_positions(self, X, reset=False)
+        return step_predict(self.positions_, self.linear_values_, query)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
