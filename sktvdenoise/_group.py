@@ -314,35 +314,36 @@ def penalised(rows, alpha, tol, max_iter, start=None):
     central path is within `tol`, its jumps are settled and amended; where they do
     not become the right ones the path goes on.
     """
-    best, n_iter = None, 0
+    best = None
 
-    def keep(u, jumps, slope):
+    def keep(u, jumps, slope, n_iter):
         nonlocal best
         gap = rows.gap(u, alpha) / (rows.objective(u, alpha) or 1.0)
         if best is None or gap < best.gap:
             best = _Point(u, jumps, slope, gap, n_iter)
         return slope is not None and best.gap <= tol
 
-    def settled(jumps):
+    def settled(jumps, n_iter):
         for _ in range(10):
             slope, crossing = jumps.settle(alpha)
-            if keep(jumps.spread(), jumps, slope):
+            if keep(jumps.spread(), jumps, slope, n_iter):
                 return True
             jumps = jumps.amended(alpha, slope, crossing)
             if jumps is None:
                 break
         return False
 
-    if start is not None and settled(start):
+    if start is not None and settled(start, 0):
         return best
-    for n_iter, (x, lam, u, gap) in enumerate(central_path(rows, alpha, max_iter), 1):
+    for n_iter, point in enumerate(central_path(rows, alpha, max_iter), 1):
+        x, lam, u, gap = point
         if gap <= tol * rows.objective(u, alpha):
             last = np.flatnonzero(lam / lam.max() > 0.5 * (1 - inner(x, x)))
             sign = x[last] / lengths(x[last])[:, None]
-            if settled(_Jumps(rows, last, sign, alpha)):
+            if settled(_Jumps(rows, last, sign, alpha), n_iter):
                 return best
     if not best or best.gap > tol:
-        keep(u, None, None)
+        keep(u, None, None, n_iter)
     return best
 
 

@@ -58,14 +58,30 @@ def fused_lasso(
         zero takes the value of the weighted sample before it (after it at the
         start).
     bound : float > 0, default=None
-        Require ``abs(u) <= bound``.
+        Require ``abs(u) <= bound``. None sets wide limits for the Poisson and the
+        logistic loss: see Notes.
     sparsity : float >= 0, default=0.0
         Penalty gamma on ``sum(sample_weight * abs(u))``, in the units of `y`.
+    loss : {"squared", "poisson", "logistic"}, default="squared"
+        What u is: the level of `y`, the logarithm of the rate of counts, or the
+        logarithm of the odds of success.
+    exposure : float or array-like of shape (n_samples,), default=None
+        Time, area or population >= 0 in which each count was taken, for the Poisson
+        loss: `mean` is the rate per unit of exposure. None for ones.
+    penalty : {"tv", "group"}, default="tv"
+        "tv" adds up the variations of the channels; "group" joins their jumps:
+        Euclidean norms of the steps across channels. The same for one channel.
+    tol : float > 0, default=1e-9
+        Largest certified gap relative to the objective. Only the joint jumps of
+        several channels take iterations; all else is exact to rounding.
+    max_iter : int >= 1, default=100
+        Largest number of interior-point steps, of which joint jumps take some 20.
 
     Returns
     -------
-    u : ndarray of the shape of `y`
-        Equal neighbours are exactly equal floats.
+    mean : ndarray of the shape of `y`
+        On the scale of `y`: the level u, the rate per unit of exposure exp(u), or
+        the probability 1 / (1 + exp(-u)). Equal neighbours are exactly equal floats.
 
     Raises
     ------
