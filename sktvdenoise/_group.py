@@ -206,6 +206,12 @@ class _Jumps:
         self.data = np.add.reduceat(weighted, starts, axis=0) / self.mass
         self.values = self.data + alpha * flow(sign) / self.mass
 
+    @classmethod
+    def on_path(cls, rows, x, lam, alpha):
+        """The boundaries that become jumps at this point of the central path."""
+        last = np.flatnonzero(lam / lam.max() > 0.5 * (1 - inner(x, x)))
+        return cls(rows, last, x[last] / lengths(x[last])[:, None], alpha)
+
     def spread(self):
         return np.repeat(self.values, self.sizes, axis=0)
 
@@ -335,15 +341,14 @@ def penalised(rows, alpha, tol, max_iter, start=None):
 
     if start is not None and settled(start, 0):
         return best
-    for n_iter, point in enumerate(central_path(rows, alpha, max_iter), 1):
-        x, lam, u, gap = point
+    path = enumerate(central_path(rows, alpha, max_iter), 1)
+    for n_iter, (x, lam, u, gap) in path:
         if gap <= tol * rows.objective(u, alpha):
-            last = np.flatnonzero(lam / lam.max() > 0.5 * (1 - inner(x, x)))
-            sign = x[last] / lengths(x[last])[:, None]
-            if settled(_Jumps(rows, last, sign, alpha), n_iter):
+            if settled(_Jumps.on_path(rows, x, lam, alpha), n_iter):
                 return best
-    if not best or best.gap > tol:
-        keep(u, None, None, n_iter)
+    if best is None or best.gap > tol:
+        if not settled(_Jumps.on_path(rows, x, lam, alpha), n_iter):
+            keep(u, None, None, n_iter)
     return best
 
 
