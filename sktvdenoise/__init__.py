@@ -5,7 +5,8 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
   the level will vary;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
-  are there, exact and in linear time;
+  are there, exact and in linear time, and `fused_lasso_path`, that for all penalties;
+- `sktvdenoise.cross_validation`: `FusedLassoCV`, its penalty by cross-validation;
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
   sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle;
@@ -25,18 +26,24 @@ except ImportError as error:
         "unbuilt source folder."
     ) from error
 
+from sktvdenoise._path_plot import FusedLassoPathDisplay
+from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
-from sktvdenoise.offline import FusedLasso, fused_lasso
+from sktvdenoise.offline import FusedLasso, fused_lasso, fused_lasso_path
 from sktvdenoise.online import OnlineTVDenoiser
 from sktvdenoise.plotting import DenoisingDisplay
 
 __all__ = [
     "DenoisingDisplay",
     "FusedLasso",
+    "FusedLassoCV",
+    "FusedLassoPathDisplay",
+    "InterleavedKFold",
     "OnlineTVDenoiser",
     "__version__",
     "dynamic_regret",
     "fused_lasso",
+    "fused_lasso_path",
     "path_variation",
     "tv_oracle",
 ]

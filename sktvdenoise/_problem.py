@@ -3,12 +3,14 @@
 import numpy as np
 
 from sktvdenoise import _group, _likelihood, _signal
-from sktvdenoise._positions import LARGEST, check_squares, check_weights
+from sktvdenoise._positions import LARGEST, check_weights
 from sktvdenoise.losses import LOSSES
 
 
-def check_exposure(exposure, labels):
-    """Return the exposure as a float array of shape (n_samples,).
+def check_exposure(exposure, labels, order=None):
+    """Return the exposure of `labels` as a float array of shape (n_samples,).
+
+    `order` tells the rows of the input that the labels were, where they are sorted.
 
     Raises
     ------
@@ -20,41 +22,51 @@ def check_exposure(exposure, labels):
         exposure = check_weights(exposure, len(labels))
     except ValueError as error:
         raise ValueError(str(error).replace("sample_weight", "exposure")) from None
+    if order is not None:
+        exposure = exposure[order]
     counts = np.nan_to_num(labels.reshape(len(labels), -1)).max(axis=1)
     impossible = (exposure == 0) & (counts > 0)
     if impossible.any():
         row = int(np.argmax(impossible))
+        row = row if order is None else int(order[row])
         raise ValueError(f"y is positive in row {row}, but its exposure is 0.")
     return exposure
 
 
-def check_combination(*, loss, penalty, sparsity, bound, exposure):
+def check_combination(
+    *, loss, penalty, sparsity, bound, exposure, rule=False, refit=False
+):
     """Refuse what no solver serves."""
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}.")
     if penalty not in ("tv", "group"):
         raise ValueError(f"penalty must be 'tv' or 'group', got {penalty!r}.")
+    likelihood, group = f"loss={loss!r}", "penalty='group'"
     given = {
-        f"loss={loss!r}": loss != "squared",
-        "penalty='group'": penalty == "group",
+        likelihood: loss != "squared",
+        group: penalty == "group",
         "sparsity > 0": sparsity > 0,
         "bound": bound is not None,
-        "exposure": exposure is not None,
+        "a rule for alpha": rule,
+        "refit": refit,
     }
-    reasons = [
-        (f"loss={loss!r}", "penalty='group'", "jumps are joined for loss='squared'"),
-        (f"loss={loss!r}", "sparsity > 0", "sparsity is for loss='squared'"),
-        ("penalty='group'", "sparsity > 0", "use penalty='tv'"),
-        ("penalty='group'", "bound", "use penalty='tv'"),
-    ]
-    for one, other, reason in reasons:
+    for one, other in [
+        (likelihood, group),
+        (likelihood, "sparsity > 0"),
+        (likelihood, "a rule for alpha"),
+        (likelihood, "refit"),
+        (group, "sparsity > 0"),
+        (group, "bound"),
+        (group, "a rule for alpha"),
+        (group, "refit"),
+    ]:
         if given[one] and given[other]:
-            raise ValueError(f"{one} and {other} do not combine: {reason}.")
+            raise ValueError(f"{one} and {other} do not combine.")
     if exposure is not None and loss != "poisson":
         raise ValueError(f"exposure is for loss='poisson', but loss={loss!r}.")
 
 
-def denoise(
+def minimise(
     labels,
     weights,
     exposure,
@@ -84,7 +96,6 @@ def denoise(
     """
     size = {"alpha": alpha, "tv_budget": tv_budget}
     if loss == "squared":
-        check_squares(labels, weights)
         if penalty == "group" and labels.shape[1] > 1:
             return _group.solution(labels, weights, tol=tol, max_iter=max_iter, **size)
         return _signal.solution(labels, weights, sparsity=sparsity, bound=bound, **size)

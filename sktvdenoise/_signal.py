@@ -41,6 +41,9 @@ class Shrinkage:
         return inside if self.bound is None else inside & (size < self.bound)
 
 
+PLAIN = Shrinkage()
+
+
 class Signal:
     """One channel: its samples of positive weight and where the others belong.
 
@@ -54,21 +57,30 @@ class Signal:
         Finite where the weight is positive.
     w : ndarray of shape (n_samples,) or None
         Weights >= 0, not all zero; None for ones.
+
+    Attributes
+    ----------
+    y, w : ndarray of shape (n_weighted,), or None
+        The samples of positive weight and their weights.
+    rows, source : ndarray of shape (n_weighted,) or (n_samples,), or None
+        Where they were, and which of them every sample takes its value from; None
+        if all samples have a weight.
     """
 
     def __init__(self, y, w):
-        self._source = None
+        self.rows = self.source = None
         if w is not None:
             keep = w > 0
             if not keep.all():
-                self._source = np.maximum(np.cumsum(keep) - 1, 0)
+                self.rows = np.flatnonzero(keep)
+                self.source = np.maximum(np.cumsum(keep) - 1, 0)
                 y, w = y[keep], w[keep]
             w = np.ascontiguousarray(w)
         self.y, self.w = np.ascontiguousarray(y), w
 
     def spread(self, u):
         """Give every sample, also those of weight zero, its value."""
-        return u if self._source is None else u[self._source]
+        return u if self.source is None else u[self.source]
 
     def masses(self, starts):
         """Weights of the pieces that begin at `starts`."""
@@ -82,6 +94,13 @@ class Signal:
             return self.y.copy()
         u = np.empty_like(self.y)
         solve(self.y, self.w, alpha, u)
+        return u
+
+    def formed(self, vanish, alpha):
+        """The same from the path, which tells the pieces, in O(n)."""
+        u = np.empty_like(self.y)
+        alpha = min(alpha, vanish.max(initial=0.0))
+        form(self.y, self.w, vanish, alpha, alpha, u)
         return u
 
     def path(self, origin=0.0):
@@ -124,13 +143,13 @@ class _Pieces:
         return np.repeat(self.values, self.sizes)
 
 
-def constrained(signals, budget, shrink):
+def constrained(signals, budget, shrink, paths=None):
     """Plain solutions whose shrunken variations add up to at most `budget`.
 
     TV(alpha) = sum of drop (vanish - alpha)+ is known from the paths, so the
     multiplier is one root of one convex function for all channels. On the linear
     piece of the root the values are corrected until the variation is the budget to
-    rounding.
+    rounding. `paths`, where they are known, are the whole paths of the signals.
 
     Returns
     -------
@@ -141,8 +160,13 @@ def constrained(signals, budget, shrink):
     """
     if sum(variation(shrink(signal.y)) for signal in signals) <= budget:
         return [signal.y.copy() for signal in signals], 0.0
-    plain = shrink == Shrinkage()
-    paths, alpha = _paths_to(signals, budget, _origin(signals, budget) if plain else 0)
+    plain = shrink == PLAIN
+    origin = _origin(signals, budget) if plain and paths is None else 0.0
+    paths = paths or [signal.path(origin) for signal in signals]
+    alpha = _multiplier(paths, budget)
+    if alpha < origin:
+        paths = [signal.path() for signal in signals]
+        alpha = _multiplier(paths, budget)
     if not plain:
         alpha = _shrunken_root(signals, paths, alpha, budget, shrink)
     pieces = [_Pieces(s, vanish, alpha) for s, (vanish, _) in zip(signals, paths)]
@@ -158,17 +182,14 @@ def constrained(signals, budget, shrink):
     return [p.spread() for p in pieces], alpha
 
 
-def _paths_to(signals, budget, origin):
-    """Paths that hold at the multiplier of the plain problem, and that multiplier.
-
-    They are whole paths if `origin` is 0 or lies beyond the multiplier.
-    """
-    paths = [signal.path(origin) for signal in signals]
-    alpha = multiplier(*np.concatenate(paths, axis=1), budget)
-    if alpha < origin:
-        return _paths_to(signals, budget, 0)
+def _multiplier(paths, budget):
+    """The multiplier of the plain problem, where the paths hold."""
     last = max(float(vanish.max(initial=0)) for vanish, _ in paths)
-    return paths, last if budget == 0 else min(alpha, np.nextafter(last, 0))
+    if budget == 0:
+        return last
+    return min(
+        multiplier(*np.concatenate(paths, axis=1), budget), np.nextafter(last, 0)
+    )
 
 
 def _origin(signals, budget, n_blocks=16, fraction=256):
@@ -219,6 +240,8 @@ class Solution:
     Attributes
     ----------
     u : ndarray of shape (n_samples, n_channels)
+    signals : list of Signal
+        The channels.
     alpha : float
         The penalty, or the multiplier of the budget.
     loss : float
@@ -233,7 +256,7 @@ class Solution:
 
     u: np.ndarray
     alpha: float
-    _signals: list
+    signals: list
     _plain: list
     _shrink: Shrinkage
     n_iter: int = 1
@@ -242,12 +265,24 @@ class Solution:
     def mean(self):
         return self.u
 
+    @classmethod
+    def of(cls, signals, plain, alpha, shrink=PLAIN):
+        """Gather the channels' solutions before shrinkage, at one `alpha`."""
+        columns = [s.spread(shrink(values)) for s, values in zip(signals, plain)]
+        u = np.stack(columns, axis=1) if len(columns) > 1 else columns[0][:, None]
+        return cls(u, float(alpha), signals, plain, shrink)
+
+    @property
+    def channels(self):
+        """Pairs of each signal and its solution before shrinkage."""
+        return zip(self.signals, self._plain)
+
     @cached_property
     def loss(self):
         return float(
             sum(
                 np.sum((1 if s.w is None else s.w) * (s.y - self._shrink(u)) ** 2)
-                for s, u in zip(self._signals, self._plain)
+                for s, u in self.channels
             )
         )
 
@@ -259,7 +294,7 @@ class Solution:
     def gap(self):
         return sum(
             signal_gap(signal, u, self.alpha, self._shrink)
-            for signal, u in zip(self._signals, self._plain)
+            for signal, u in self.channels
         )
 
 
@@ -286,6 +321,14 @@ def signal_gap(signal, plain, alpha, shrink):
     return float(np.sum(w * excess) + np.sum(penalty * np.abs(step) - theta * z * step))
 
 
+def channels(y, w=None):
+    """The columns of `y` as signals; `w` as in `solution`."""
+    if w is None:
+        return [Signal(column, None) for column in y.T]
+    w = np.broadcast_to(w.T, (y.shape[1], len(y)))
+    return [Signal(column, weights) for column, weights in zip(y.T, w)]
+
+
 def solution(y, w=None, *, alpha=None, tv_budget=None, sparsity=0.0, bound=None):
     """Solve the full problem for given `alpha`, or with TV(u) <= `tv_budget`.
 
@@ -303,15 +346,10 @@ def solution(y, w=None, *, alpha=None, tv_budget=None, sparsity=0.0, bound=None)
     -------
     Solution
     """
-    n_channels = y.shape[1]
-    if w is not None:
-        w = np.broadcast_to(w.T, (n_channels, len(y)))
-    signals = [Signal(y[:, j], None if w is None else w[j]) for j in range(n_channels)]
+    signals = channels(y, w)
     shrink = Shrinkage(sparsity, bound)
     if alpha is None:
         plain, alpha = constrained(signals, tv_budget, shrink)
     else:
         plain = [signal.at(alpha) for signal in signals]
-    columns = [s.spread(shrink(values)) for s, values in zip(signals, plain)]
-    u = np.stack(columns, axis=1) if n_channels > 1 else columns[0][:, None]
-    return Solution(u, float(alpha), signals, plain, shrink)
+    return Solution.of(signals, plain, alpha, shrink)

@@ -12,16 +12,33 @@ from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from sktvdenoise._fused import denoise
 from sktvdenoise._positions import (
     check_labels,
     check_number,
     check_positions,
+    check_squares,
     check_weights,
     step_predict,
 )
-from sktvdenoise._problem import check_combination, check_exposure, denoise
-from sktvdenoise._signal import Shrinkage, Signal, signal_gap
+from sktvdenoise._problem import check_combination, check_exposure, minimise
+from sktvdenoise._signal import (
+    PLAIN,
+    Shrinkage,
+    Signal,
+    Solution,
+    channels,
+    signal_gap,
+)
 from sktvdenoise.losses import LOSSES
+from sktvdenoise.path import (
+    RULES,
+    FusedLassoPath,
+    fused_lasso_path,
+    refitted,
+)
+
+__all__ = ["FusedLasso", "duality_gap", "fused_lasso", "fused_lasso_path"]
 
 
 def fused_lasso(
@@ -146,6 +163,16 @@ def fused_lasso(
     >>> fused_lasso([0, 0, 8, 8], alpha=1, loss="poisson", exposure=[1, 1, 2, 2])
     array([0.5 , 0.5 , 3.75, 3.75])
     """
+    if sample_weight is bound is tv_budget is exposure is None and (
+        sparsity,
+        loss,
+        penalty,
+        tol,
+        max_iter,
+    ) == (0, "squared", "tv", 1e-9, 100):
+        u = denoise(y, alpha)
+        if u is not None:
+            return u
     _check_penalty(alpha, tv_budget)
     check_number("sparsity", sparsity, finite=True)
     if bound is not None:
@@ -159,9 +186,10 @@ def fused_lasso(
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(labels))
+    check_squares(labels, weights)
     if exposure is not None:
         exposure = check_exposure(exposure, labels)
-    found = denoise(
+    found = minimise(
         labels.reshape(len(labels), -1),
         weights,
         exposure,
@@ -230,7 +258,7 @@ def duality_gap(y, u, alpha, sample_weight=None):
         row = int(np.argmin(w))
         raise ValueError(f"sample_weight must be positive, it is 0 in row {row}.")
     gap = sum(
-        signal_gap(Signal(a, w), b, alpha, Shrinkage())
+        signal_gap(Signal(a, w), b, alpha, PLAIN)
         for a, b in zip(y.reshape(len(y), -1).T, u.reshape(len(y), -1).T)
     )
     return gap / len(y)
@@ -244,8 +272,19 @@ class FusedLasso(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    alpha : float >= 0 or None, default=1.0
-        Penalty on the total variation, in the units of ``sample_weight * y``.
+    alpha : float >= 0, {"no-false-jump", "sure", "bic"} or None, default=1.0
+        Penalty on the total variation, in the units of ``sample_weight * y``, or
+        the rule that chooses it from the labels:
+
+        - "no-false-jump" tells whether anything changes at all: noise around a
+          constant gives one piece with probability 0.95. It smooths much.
+        - "sure" is for the curve: the least unbiased estimate of the squared error.
+          It steps more often than the truth, in stairs about the jumps.
+        - "bic" is for the pieces: the segmentation, among those of the path, with
+          the least information criterion of the means of its pieces.
+
+        They take the noise to be independent, its standard deviation being told by
+        the differences of neighbours, and the weights to be inverse variances.
     tv_budget : float >= 0, default=None
         Largest total variation of u allowed instead; `alpha` must then be None. All
         outputs share the budget.
@@ -253,6 +292,12 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         Penalty on ``sum(sample_weight * abs(u))``, in the units of `y`.
     bound : float > 0, default=None
         Require ``abs(u) <= bound``.
+    refit : bool, default=False
+        Whether to join the neighbouring pieces that noise doesn't tell apart and
+        give each piece the mean of its labels. This takes away the stairs and the
+        bias towards neighbours, for breakpoints and levels; the best `alpha` for it
+        is a small one, such as that of "sure". It needs ``sparsity=0`` and no
+        `bound`. Outputs are joined each on its own.
     missing : {"error", "skip"}, default="error"
         What NaN in `y` does: raise, or count as an observation of weight zero. The
         gap then continues the piece of the observation before it (after it at the
@@ -286,7 +331,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     n_pieces_ : int
         Number of pieces, ``len(breakpoints_) + 1``.
     alpha_ : float
-        `alpha`, or the multiplier of the budget (0 where it does not bind).
+        `alpha`, or the one chosen, or the multiplier of the budget (0 where it does
+        not bind).
     tv_ : float
         Total variation of `linear_values_`, as the penalty has it.
     loss_ : float
@@ -294,7 +340,7 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         1/2, or that of the Poisson or binomial distribution.
     dual_gap_ : float
         (objective - lower bound on its minimum) / n_samples, at `alpha_`: the
-        certificate of optimality.
+        certificate of optimality, of the solution before refitting.
     n_iter_ : int
         Number of interior-point steps for joint jumps, 1 for all else.
     n_features_in_ : int
@@ -305,6 +351,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     See Also
     --------
     fused_lasso : The same as a function of the labels alone.
+    fused_lasso_path : The solutions at all penalties.
+    sktvdenoise.FusedLassoCV : The penalty chosen by cross-validation.
 
     Notes
     -----
@@ -312,6 +360,29 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     abs(u) <= bound, or the first two terms subject to TV(u) <= tv_budget; see
     :func:`fused_lasso` for method and references, also for the other losses and for
     joint jumps. Time and memory are linear in the number of samples.
+
+    The rules look at all knots of the path of the plain problem, that without
+    `sparsity` and `bound`. With sigma from the median absolute difference of
+    neighbours,
+
+    - "no-false-jump": alpha = 1.358 sigma sqrt(sum w), the 95 % point of the
+      largest distance of a Brownian bridge from 0; the largest over the outputs;
+    - "sure": least sum w (y - u)^2 + 2 sigma^2 (number of pieces), summed over the
+      outputs [1]_ [2]_;
+    - "bic": least sum w (y - mean)^2 / sigma^2 + 2 ln(n) (number of pieces) [3]_;
+      `alpha_` is the least penalty that gives these pieces.
+
+    `refit` minimises the same as "bic" over all ways to join pieces of the solution,
+    by dynamic programming.
+
+    References
+    ----------
+    .. [1] C. M. Stein (1981). Estimation of the mean of a multivariate normal
+       distribution. Annals of Statistics 9(6).
+    .. [2] R. J. Tibshirani and J. Taylor (2012). Degrees of freedom in lasso
+       problems. Annals of Statistics 40(2).
+    .. [3] Y.-C. Yao (1988). Estimating the number of change-points via Schwarz'
+       criterion. Statistics and Probability Letters 6(3).
 
     Examples
     --------
@@ -324,10 +395,15 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints = {
-        "alpha": [Interval(Real, 0, np.inf, closed="both"), None],
+        "alpha": [
+            Interval(Real, 0, np.inf, closed="both"),
+            StrOptions(set(RULES)),
+            None,
+        ],
         "tv_budget": [Interval(Real, 0, np.inf, closed="both"), None],
         "sparsity": [Interval(Real, 0, None, closed="left")],
         "bound": [Interval(Real, 0, None, closed="neither"), None],
+        "refit": ["boolean"],
         "missing": [StrOptions({"error", "skip"})],
         "loss": [StrOptions(set(LOSSES))],
         "penalty": [StrOptions({"tv", "group"})],
@@ -342,6 +418,7 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         tv_budget=None,
         sparsity=0.0,
         bound=None,
+        refit=False,
         missing="error",
         loss="squared",
         penalty="tv",
@@ -352,6 +429,7 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         self.tv_budget = tv_budget
         self.sparsity = sparsity
         self.bound = bound
+        self.refit = refit
         self.missing = missing
         self.loss = loss
         self.penalty = penalty
@@ -389,53 +467,63 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         TypeError
             If `X` holds dates.
         """
-        _check_penalty(self.alpha, self.tv_budget)
+        _check_penalty(self.alpha, self.tv_budget, RULES)
+        self._check_refit()
         check_combination(
             loss=self.loss,
             penalty=self.penalty,
             sparsity=self.sparsity,
             bound=self.bound,
             exposure=exposure,
+            rule=isinstance(self.alpha, str),
+            refit=self.refit,
         )
-        skip = self.missing == "skip"
-        positions = check_positions(self, X, reset=True)
-        labels = check_labels(y, len(positions), allow_nan=skip)
-        weights = None
-        if sample_weight is not None:
-            weights = check_weights(sample_weight, len(positions))
+        positions, rows, weights, shape, order = ordered(self, X, y, sample_weight)
         if exposure is not None:
-            exposure = check_exposure(exposure, labels)
-        order = np.argsort(positions, kind="stable")
-        rows = labels.reshape(len(labels), -1)[order]
-        if weights is not None:
-            weights = weights[order]
-        if exposure is not None:
-            exposure = exposure[order]
-        if skip:
-            weights = _observed(rows, weights)
-        found = denoise(
-            rows,
-            weights,
-            exposure,
-            loss=self.loss,
-            penalty=self.penalty,
-            alpha=self.alpha,
-            tv_budget=self.tv_budget,
-            sparsity=self.sparsity,
-            bound=self.bound,
-            tol=self.tol,
-            max_iter=self.max_iter,
-        )
-        self.positions_ = positions[order]
-        self.values_ = found.mean.reshape(labels.shape)
-        self.linear_values_ = found.u.reshape(labels.shape)
+            exposure = check_exposure(exposure, rows, order)
+        return self._keep(positions, self._solve(rows, weights, exposure), shape)
+
+    def _check_refit(self):
+        if self.refit and (self.sparsity or self.bound is not None):
+            raise ValueError(
+                f"refit=True needs sparsity=0 and bound=None, got "
+                f"sparsity={self.sparsity!r} and bound={self.bound!r}."
+            )
+
+    def _solve(self, rows, weights, exposure):
+        if not isinstance(self.alpha, str):
+            return minimise(
+                rows,
+                weights,
+                exposure,
+                loss=self.loss,
+                penalty=self.penalty,
+                alpha=self.alpha,
+                tv_budget=self.tv_budget,
+                sparsity=self.sparsity,
+                bound=self.bound,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+        path = FusedLassoPath(channels(rows, weights), rows.shape)
+        alpha = RULES[self.alpha](path)
+        return path.at(alpha, Shrinkage(self.sparsity, self.bound))
+
+    def _keep(self, positions, found, shape):
+        """Set the fitted attributes to the solution `found`, refitted if asked."""
+        self.dual_gap_ = found.gap / len(positions)
+        if self.refit:
+            plain = [refitted(*channel) for channel in found.channels]
+            found = Solution.of(found.signals, plain, found.alpha)
+        self.positions_ = positions
+        self.values_ = found.mean.reshape(shape)
+        self.linear_values_ = found.u.reshape(shape)
         steps = np.any(found.u[1:] != found.u[:-1], axis=1)
         self.breakpoints_ = np.flatnonzero(steps) + 1
         self.n_pieces_ = len(self.breakpoints_) + 1
         self.alpha_ = found.alpha
         self.tv_ = found.tv
         self.loss_ = found.loss
-        self.dual_gap_ = found.gap / len(positions)
         self.n_iter_ = found.n_iter
         return self
 
@@ -483,6 +571,35 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         return tags
 
 
+def ordered(estimator, X, y, sample_weight):
+    """Validated data in the order of their positions.
+
+    Returns
+    -------
+    positions : ndarray of shape (n_samples,)
+    rows : ndarray of shape (n_samples, n_outputs)
+    weights : ndarray of shape (n_samples,) or (n_samples, n_outputs), or None
+    shape : tuple
+        Of `y`.
+    order : ndarray of shape (n_samples,)
+        The rows that they were.
+    """
+    skip = estimator.missing == "skip"
+    positions = check_positions(estimator, X, reset=True)
+    labels = check_labels(y, len(positions), allow_nan=skip)
+    weights = None
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(positions))
+    check_squares(labels, weights)
+    order = np.argsort(positions, kind="stable")
+    rows = labels.reshape(len(labels), -1)[order]
+    if weights is not None:
+        weights = weights[order]
+    if skip:
+        weights = _observed(rows, weights)
+    return positions[order], rows, weights, labels.shape, order
+
+
 def _observed(rows, weights):
     """Weights of shape (n_samples, n_outputs) that are zero where a label is NaN."""
     observed = ~np.isnan(rows)
@@ -496,7 +613,7 @@ def _observed(rows, weights):
     return w
 
 
-def _check_penalty(alpha, tv_budget):
+def _check_penalty(alpha, tv_budget, rules=()):
     if alpha is not None and tv_budget is not None:
         raise ValueError(
             f"Exactly one of alpha and tv_budget must be given: alpha must be None "
@@ -504,6 +621,8 @@ def _check_penalty(alpha, tv_budget):
         )
     if alpha is None and tv_budget is None:
         raise ValueError("Exactly one of alpha and tv_budget must be given, got none.")
+    if isinstance(alpha, str) and alpha in rules:
+        return
     if alpha is not None:
         check_number("alpha", alpha)
     else:

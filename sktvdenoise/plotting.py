@@ -6,10 +6,11 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise._positions import check_labels
 from sktvdenoise.metrics import tv_oracle
 
-__all__ = ["DenoisingDisplay"]
+__all__ = ["DenoisingDisplay", "FusedLassoPathDisplay"]
 
 # From the palette of Okabe and Ito (2008), told apart with any colour vision and,
 # by their lightness, in print without colours.

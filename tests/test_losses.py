@@ -448,6 +448,20 @@ def test_constant_fit_is_the_intercept_of_a_glm():
     assert abs(model.linear_values_[0] - glm.intercept_) < 1e-7
 
 
+@pytest.mark.parametrize(
+    "options", [{"alpha": "sure"}, {"refit": True}, {"sparsity": 0.1}]
+)
+@pytest.mark.parametrize("choice", [{"loss": "poisson"}, {"penalty": "group"}])
+def test_refused_by_the_estimator(options, choice):
+    with pytest.raises(ValueError, match="do not combine"):
+        FusedLasso(**options, **choice).fit(range(3), np.eye(3))
+
+
+def test_rules_are_for_the_estimator():
+    with pytest.raises(ValueError, match="alpha must be a number"):
+        fused_lasso([1.0, 2.0], "sure")
+
+
 def test_inside_a_search():
     X, y = np.arange(120.0)[:, None], labels("poisson", 120)
     grid = {"alpha": [0.1, 1.0, 10.0], "loss": ["squared", "poisson"]}

@@ -581,7 +581,7 @@ def test_dual_gap_shows_a_worse_solution(monkeypatch):
     exact = FusedLasso(alpha=1.0).fit(np.arange(50), y)
     nearby = solution(y[:, None], None, alpha=1.1)
     monkeypatch.setattr(
-        "sktvdenoise.offline.denoise",
+        "sktvdenoise.offline.minimise",
         lambda *args, **kwargs: replace(nearby, alpha=1.0),
     )
     worse = FusedLasso(alpha=1.0).fit(np.arange(50), y)
