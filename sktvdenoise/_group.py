@@ -22,7 +22,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded, solveh_banded
 from sklearn.exceptions import ConvergenceWarning
 
-from sktvdenoise._signal import Signal
+from sktvdenoise import _signal
+from sktvdenoise._signal import PLAIN, Signal
 
 
 def inner(a, b):
@@ -357,13 +358,14 @@ def constrained(rows, budget, tol, max_iter):
 
     The variation falls with alpha from that of the data to 0 at alpha_max. Steps are
     taken in the logarithms while the variation is far from the budget, and replaced
-    by the geometric mean where they leave the bracket.
+    by the geometric mean where they leave the bracket. The points are sharper than
+    `tol`: the error of a variation is of the order of the root of its gap.
     """
     low, high = 0.0, rows.alpha_max
-    alpha = high * min(0.5, 1e-3 * group_variation(rows.y) / budget)
+    alpha = min(_separate_multiplier(rows, budget), 0.9 * high)
     jumps = None
     for _ in range(100):
-        point = penalised(rows, alpha, tol, max_iter, jumps)
+        point = penalised(rows, alpha, 1e-4 * tol, max_iter, jumps)
         tv = group_variation(point.u)
         if abs(tv - budget) <= 1e-14 * budget or high - low <= 1e-15 * high:
             break
@@ -380,6 +382,14 @@ def constrained(rows, budget, tol, max_iter):
         jumps = point.jumps if abs(trial - alpha) < 0.01 * alpha else None
         alpha = trial
     return point, alpha
+
+
+def _separate_multiplier(rows, budget):
+    """A guess of the multiplier, from channels that jump on their own."""
+    variation = group_variation(rows.y)
+    signals = [Signal(column, rows.signal.w) for column in rows.y.T]
+    share = _signal.variation(rows.y) / variation * budget
+    return np.sqrt(len(signals)) * _signal.constrained(signals, share, PLAIN)[1]
 
 
 @dataclass(frozen=True)

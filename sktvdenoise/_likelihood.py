@@ -185,25 +185,51 @@ class LikelihoodSolution:
 
 
 def likelihood_gap(channel, u, mean, alpha):
-    """Objective at `u` minus the dual value at the z that `mean` implies.
+    """Objective at `u` minus the better of two dual values that `mean` implies.
 
-    z = cumsum(w (mean - y)), closed and scaled into [-alpha, alpha], is feasible. Its
-    dual value is the least sum of w [A(v) - target v], target = y + (z_i - z_{i-1})
-    / w, over v within the limits: v = clip(link(target)). The difference to the
-    objective is written as a sum of terms that are >= 0 each, so nothing cancels.
+    One takes z = cumsum(w (mean - y)), closed. The other starts anew at every step of
+    u with what z is there at the optimum, alpha times its sign, so that the rounding
+    of large counts does not reach the small ones; it serves where u has pieces.
     """
-    loss, y, w = channel.loss, channel.signal.y, channel.weight
-    shift = np.average(mean - y, weights=channel.signal.w)
-    e = mean - y - shift
-    z = np.cumsum(w * e)[:-1]
+    y, w = channel.signal.y, channel.weight
+    residual = mean - y
+    shift = np.average(residual, weights=channel.signal.w)
+    z = np.cumsum(w * (residual - shift))[:-1]
+    gap = _gap(channel, u, mean - shift, residual - shift, z, alpha)
+    step = np.diff(u)
+    last = np.flatnonzero(step)
+    if np.isinf(alpha) or not len(last):
+        return gap
+    ends = alpha * np.sign(step[last])
+    z = np.cumsum(w * residual)[:-1]
+    sizes = np.diff(last, append=len(z))
+    z[last[0] + 1 :] += np.repeat(ends - z[last], sizes)[1:]
+    z[last] = ends
+    close = np.append(last, len(z))  # the rest of the rounding goes to the ends
+    flow = np.diff(z, prepend=0.0, append=0.0)[close]
+    rest = flow / np.broadcast_to(w, y.shape)[close] - residual[close]
+    residual[close] += rest
+    target = mean.copy()
+    target[close] += rest
+    return min(gap, _gap(channel, u, target, residual, z, alpha))
+
+
+def _gap(channel, u, target, flow, z, alpha):
+    """Terms >= 0, so that nothing cancels, for z scaled into [-alpha, alpha].
+
+    `flow` is (z_i - z_{i-1}) / w_i and `target` is y + flow. The dual value is the
+    least sum of w [A(v) - target v] over v within the limits, at v = link(target).
+    """
+    loss = channel.loss
     largest = np.abs(z).max(initial=0)
     theta = min(1.0, alpha / largest) if largest else 1.0
-    target = mean - shift + (theta - 1) * e  # y + theta e, small means exactly
+    target = target + (theta - 1) * flow
     v = channel.link(target)
     excess = loss.divergence(u, v) + np.maximum((loss.mean(v) - target) * (u - v), 0)
     step = np.diff(u)
     penalty = min(alpha, largest) if np.isinf(alpha) else alpha
-    return float(np.sum(w * excess) + np.sum(penalty * np.abs(step) - theta * z * step))
+    slack = np.maximum(penalty * np.abs(step) - theta * z * step, 0)
+    return float(np.sum(channel.weight * excess) + np.sum(slack))
 
 
 def solution(y, w, loss, *, alpha=None, tv_budget=None, bound=None):
