@@ -122,7 +122,8 @@ class Poisson(Loss):
     def deviation(self, y, mean, u):
         # Where the rate is 0 as a floating-point number, u may still be finite.
         spread = kl_div(y, mean)
-        return np.where(np.isinf(spread), mean - y * u - entr(y) - y, spread)
+        far = np.isinf(spread)
+        return np.where(far, mean - y * np.where(far, u, 0.0) - entr(y) - y, spread)
 
     def divergence(self, u, v):
         return np.exp(v) * (np.expm1(u - v) - (u - v))
@@ -162,10 +163,10 @@ class Logistic(Loss):
         return expit(u) * expit(-np.asarray(u))
 
     def deviation(self, y, mean, u):
-        success, failure = np.logaddexp(0, -np.asarray(u)), np.logaddexp(0, u)
-        return np.maximum(
-            y * success + (1 - y) * failure - entr(y) - entr(1 - np.asarray(y)), 0.0
-        )
+        y, u = np.asarray(y), np.asarray(u)
+        success = np.logaddexp(0, np.where(y > 0, -u, 0)) * y
+        failure = np.logaddexp(0, np.where(y < 1, u, 0)) * (1 - y)
+        return np.maximum(success + failure - entr(y) - entr(1 - y), 0.0)
 
     def divergence(self, u, v):
         step = u - v

@@ -136,7 +136,8 @@ def fused_lasso(
     optimality are the same. The budget limits the variation of u. Without `bound`, u
     is kept finite where all counts are zero or the labels are separable: the rate
     (probability) is at least what expects 2e-16 counts (successes, failures) in all,
-    which costs nothing measurable.
+    which costs nothing measurable. The path of the means over alpha is
+    ``fused_lasso_path(y / exposure, sample_weight * exposure)``.
 
     ``penalty="group"`` has sum_i norm(u_{i+1} - u_i) over the channels [5]_, by an
     interior-point method on the dual with Newton's method on the jumps it finds.
@@ -563,8 +564,43 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         query = check_positions(self, X, reset=False)
         return step_predict(self.positions_, self.linear_values_, query)
 
+    def score(self, X, y, sample_weight=None):
+        """R^2, the share of the squared error about the mean that is explained.
+
+        For ``loss="poisson"`` and ``"logistic"`` it is D^2, the same for the deviance,
+        as in scikit-learn's generalised linear models.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            Positions.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels; counts with an exposure as rates, weighted by it.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0; None for ones.
+
+        Returns
+        -------
+        score : float
+            At most 1; D^2 is 0 for other predictions of constant labels.
+        """
+        loss = LOSSES[getattr(self, "loss", "squared")]
+        if loss is LOSSES["squared"]:
+            return super().score(X, y, sample_weight)
+        mean, u = self.predict(X), self.predict_linear(X)
+        y = loss.check(check_labels(y, len(mean)).reshape(mean.shape))
+        w = check_weights(sample_weight, len(y))
+        null = np.broadcast_to(np.average(y, axis=0, weights=w), y.shape)
+        w = w.reshape(-1, *[1] * (y.ndim - 1))
+        error = np.sum(w * loss.deviation(y, mean, u))
+        spread = np.sum(w * loss.deviation(y, null, loss.link(null)))
+        if spread <= 1e-15 * np.sum(w):
+            return float(error <= 1e-15 * np.sum(w))
+        return float(1 - error / spread)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = getattr(self, "loss", "") == "poisson"
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         tags.target_tags.multi_output = True

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
-from sklearn.metrics import mean_poisson_deviance
+from sklearn.metrics import d2_tweedie_score, log_loss, mean_poisson_deviance
 from sklearn.model_selection import GridSearchCV, KFold
 
 from sktvdenoise._likelihood import _Channel, likelihood_gap, solution
@@ -442,6 +442,34 @@ def test_loss_is_the_deviance():
     model = FusedLasso(2.0, loss="poisson").fit(range(200), y, w)
     deviance = mean_poisson_deviance(y, model.values_, sample_weight=w) * w.sum()
     assert abs(model.loss_ - deviance) < 1e-12 * deviance
+
+
+@pytest.mark.parametrize("channels", [None, 2])
+def test_score_is_the_share_of_the_deviance(channels):
+    X, w = np.arange(200), np.random.default_rng(1).uniform(0.3, 2, 200)
+    y = labels("poisson", channels=channels)
+    model = FusedLasso(2.0, loss="poisson").fit(X, y)
+    flat = np.repeat(w, channels or 1)
+    if channels is None:
+        expected = d2_tweedie_score(y, model.predict(X), sample_weight=w, power=1)
+        assert abs(model.score(X, y, w) - expected) < 1e-12
+    assert 0 < model.score(X, y, w) < 1
+    y = labels("logistic", channels=channels)
+    model = FusedLasso(2.0, loss="logistic").fit(X, y)
+    null = np.broadcast_to(np.average(y, axis=0, weights=w), y.shape)
+    ratio = log_loss(
+        y.ravel(), model.predict(X).ravel(), sample_weight=flat
+    ) / log_loss(y.ravel(), null.ravel(), sample_weight=flat)
+    assert abs(model.score(X, y, w) - (1 - ratio)) < 1e-12
+    assert model.score(X, 2 * y - 1, w) == model.score(X, y, w)
+
+
+def test_score_of_constant_labels_is_finite():
+    for loss in LIKELIHOODS:
+        model = FusedLasso(1.0, loss=loss).fit(range(4), [0, 0, 1, 1])
+        assert model.score([0, 1], [0, 0]) == 0.0
+        exact = FusedLasso(1.0, loss=loss).fit(range(4), np.ones(4))
+        assert exact.score([0, 1], [1, 1]) == exact.score([0], [1]) == 1.0
 
 
 def test_constant_fit_is_the_intercept_of_a_glm():

@@ -557,7 +557,12 @@ class FirstColumn(FusedLasso):
 
 CHECKS = [
     pytest.param(estimator, check, id=f"{check.func.__name__}-{i}")
-    for options in ({}, {"missing": "skip", "sparsity": 0.01, "bound": 50.0})
+    for options in (
+        {},
+        {"missing": "skip", "sparsity": 0.01, "bound": 50.0},
+        {"loss": "poisson"},
+        {"penalty": "group"},
+    )
     for i, (estimator, check) in enumerate(
         estimator_checks_generator(FirstColumn(**options))
     )
@@ -565,7 +570,7 @@ CHECKS = [
 
 
 def test_number_of_scikit_learn_checks():
-    assert len(CHECKS) >= 2 * 58  # 59 in scikit-learn 1.6, 60 in 1.9
+    assert len(CHECKS) >= 4 * 58  # 59 in scikit-learn 1.6, 60 in 1.9
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
