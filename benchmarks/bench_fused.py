@@ -12,6 +12,7 @@ import time
 import numpy as np
 from sktvdenoise._fused import erode, solve
 
+from sktvdenoise import FusedLasso, FusedLassoCV, InterleavedKFold, fused_lasso_path
 from sktvdenoise._signal import Signal, solution
 from sktvdenoise.offline import duality_gap, fused_lasso
 
@@ -151,10 +152,81 @@ def table_of_solves(n, others, rounds):
         )
 
 
-def table_of_paths(n, rounds):
+def tables(y, _):
+    return fused_lasso_path(y).tv
+
+
+def table_of_paths(n, others, rounds):
+    """The whole path with its tables beside single solves at several penalties."""
+    rng = np.random.default_rng(0)
+    y = plateaus(n, rng)
+    pieces = (n // 10, 100, 1)
+    names = ["erosion", "path with tables", "a solution from the path"]
+    print(f"\nn = {n}, plateaus + noise: CPU ns per sample, the path\n")
+    path = fused_lasso_path(y)
+    middle = alpha_for_pieces(y, 100)
+    best = timings({"erosion": erosion, "path with tables": tables}, [y], None, rounds)
+    best |= timings(
+        {names[2]: lambda y, alpha: path.solution(alpha)}, [y], middle, rounds
+    )
+    tv = np.abs(np.diff(y)).sum()
+    ends = (
+        abs(path.tv[0] / tv - 1),
+        abs(path.loss[-1] / np.sum((y - y.mean()) ** 2) - 1),
+    )
+    print("|", " | ".join(names), "| error of TV(0), of the last loss |")
+    print("|---" * (len(names) + 1) + "|")
+    cells = [f"{best[name]:.0f}" for name in names]
+    print("|", " | ".join(cells), f"| {ends[0]:.0e}, {ends[1]:.0e} |")
+    print("\n| pieces | solve | fastest peer | path with tables / solve | / peer |")
+    print("|---" * 5 + "|", flush=True)
+    for target in pieces:
+        alpha = alpha_for_pieces(y, target)
+        single = timings({"solve": solve_unit} | others, [y], alpha, rounds)
+        own = single.pop("solve")
+        peer = min(single.values(), default=np.nan)
+        whole = best["path with tables"]
+        print(
+            f"| {target} | {own:.1f} | {peer:.1f} | {whole / own:.1f} | "
+            f"{whole / peer:.1f} |",
+            flush=True,
+        )
+
+
+def table_of_cross_validation(sizes, n_alphas=100):
+    """Seconds of choosing among penalties: one path a fold, and a grid search."""
+    from sklearn.model_selection import GridSearchCV
+
+    print(f"\n{n_alphas} penalties, 5 folds: CPU seconds, and the penalties chosen\n")
+    print("| n | FusedLassoCV | GridSearchCV | ratio | alpha | alpha |")
+    print("|---" * 6 + "|", flush=True)
+    for n in sizes:
+        y, X = plateaus(n, np.random.default_rng(0)), np.arange(n)[:, None]
+        start = time.process_time()
+        model = FusedLassoCV(n_alphas).fit(X, y)
+        own = time.process_time() - start
+        search = GridSearchCV(
+            FusedLasso(),
+            {"alpha": model.alphas_},
+            cv=InterleavedKFold(5),
+            scoring="neg_mean_squared_error",
+        )
+        start = time.process_time()
+        search.fit(X, y)
+        grid = time.process_time() - start
+        print(
+            f"| {n} | {own:.4f} | {grid:.3f} | {grid / own:.0f} | {model.alpha_:.6g} | "
+            f"{search.best_params_['alpha']:.6g} |",
+            flush=True,
+        )
+
+
+def table_of_budgets(n, rounds):
     rng = np.random.default_rng(0)
     budgets = {f"TV <= {share:g} TV(y)": share for share in BUDGETS}
-    print(f"\nn = {n}: CPU ns per sample (largest error of TV / budget - 1)\n")
+    print(
+        f"\nn = {n}: CPU ns per sample (in solves at that alpha; error of TV / budget)\n"
+    )
     print("| signal | erode |", " | ".join(budgets), "| error |")
     print("|---" * (len(budgets) + 3) + "|")
     signals = {"plateaus + noise": plateaus(n, rng), "noise": rng.normal(size=n)}
@@ -164,16 +236,24 @@ def table_of_paths(n, rounds):
     for label, y in signals.items():
         tv = np.abs(np.diff(y)).sum()
         best = timings({"erode": erosion}, [y], None, rounds)
-        error = 0.0
+        error, solves = 0.0, []
         for name, share in budgets.items():
 
             def run(y, _, budget=share * tv):
                 return solution(y[:, None], tv_budget=budget)
 
+            found = run(y, None)
             best |= timings({name: run}, [y], None, rounds)
-            error = max(error, abs(run(y, None).tv / (share * tv) - 1))
-        cells = [f"{value:.0f}" for value in best.values()]
-        print(f"| {label} |", " | ".join(cells), f"| {error:.0e} |", flush=True)
+            single = timings({"": solve_unit}, [y], found.alpha, rounds)[""]
+            solves.append(best[name] / single)
+            error = max(error, abs(found.tv / (share * tv) - 1))
+        cells = [f"{best[k]:.0f} ({r:.1f})" for k, r in zip(budgets, solves)]
+        print(
+            f"| {label} | {best['erode']:.0f} |",
+            " | ".join(cells),
+            f"| {error:.0e} |",
+            flush=True,
+        )
 
 
 class TimeOffline:
@@ -194,16 +274,38 @@ class TimeOffline:
     def time_erode(self, signal, n):
         Signal(self.y, None).path()
 
+    def time_path_with_tables(self, signal, n):
+        tables(self.y, None)
+
+    def time_call(self, signal, n):
+        fused_lasso(self.y, self.alpha)
+
     def time_budget(self, signal, n):
         solution(self.y[:, None], tv_budget=self.budget)
+
+
+class TimeCrossValidation:
+    """A hundred penalties, five folds, for asv."""
+
+    params = [1000, 100_000]
+    param_names = ("n",)
+
+    def setup(self, n):
+        self.y = plateaus(n, np.random.default_rng(0))
+
+    def time_fit(self, n):
+        FusedLassoCV().fit(np.arange(n), self.y)
 
 
 def main(sizes):
     others = peers()
     for n in sizes:
         table_of_solves(n, others, rounds=9 if n <= 100_000 else 5)
-    table_of_paths(max(sizes), rounds=3)
+    for n in sizes:
+        table_of_paths(n, others, rounds=5 if n <= 1_000_000 else 2)
+    table_of_budgets(max(sizes), rounds=3)
+    table_of_cross_validation([n for n in sizes if n <= 100_000])
 
 
 if __name__ == "__main__":
-    main([int(float(n)) for n in sys.argv[1:]] or [1000, 100_000, 1_000_000])
+    main([int(float(n)) for n in sys.argv[1:]] or [100, 1000, 100_000, 1_000_000])

@@ -12,6 +12,7 @@ at which the boundaries vanish are the whole path.
 """
 
 from libc.math cimport INFINITY, fabs
+from libc.stdlib cimport free, malloc, realloc
 
 import numpy as np
 
@@ -95,53 +96,81 @@ cdef inline double reach(const Group *x, double sg, double h) noexcept nogil:
     return x.l + x.k * (h - sg * x.v)
 
 
-cdef int groups(const double *y, const double *w, Py_ssize_t n, Group *node,
-                double *vanish, double *drop) noexcept nogil:
-    """Fill node[1..m] with the groups at alpha = 0, one per run of equal y.
+# Groups are made as the cursor comes near and their nodes used again once they have
+# merged: on noise few are alive at a time, so that all stay in the nearest cache.
+cdef struct Line:
+    const double *y
+    const double *w
+    Py_ssize_t n, i         # number of samples, the first that is in no group yet
+    double origin
+    Group *node             # node[0] stands for "none" and is never reached
+    Py_ssize_t room         # nodes allocated
+    int used, spare         # nodes ever used, first one to use again
+    int alive, last, crest  # number of groups, the last one, the last extremum
 
-    node[0] stands for "none" and is never reached. Heights are relative to the
-    smallest (or largest) y when all have one sign, so that large offsets cost no
-    digits.
+
+cdef int extend(Line *line, double *vanish, double *drop) noexcept nogil:
+    """Append the next run of equal y as a group; -1 without memory.
+
+    Heights are relative to the smallest (or largest) y when all have one sign, so
+    that large offsets cost no digits. As they may round to ties, types are told
+    from y.
     """
-    cdef double low = y[0], high = y[0], origin, value
-    cdef Py_ssize_t i
-    cdef int m = 0, j, last = 0, left, right
-    for i in range(n):
-        low = min(low, y[i])
-        high = max(high, y[i])
-    origin = low if low > 0 else (high if high < 0 else 0)
-    node[0].v = node[0].k = 0
-    node[0].l = INFINITY
-    node[0].g = 0
-    node[0].n = 1
-    for i in range(n):
-        if i and y[i] == y[i - 1]:
-            vanish[i - 1] = drop[i - 1] = 0
-        else:
-            m += 1
-            node[m].v = y[i] - origin
-            node[m].l = node[m].k = 0
-            node[m].p, node[m].n, node[m].s = m - 1, m + 1, <int>i
-        node[m].k += w[i] if w != NULL else 1
-    node[m].n = 0
-    for j in range(1, m + 1):
-        value = y[node[j].s]                    # heights may have rounded to ties
-        left = 0 if j == 1 else (1 if value > y[node[j - 1].s] else -1)
-        right = 0 if j == m else (1 if value > y[node[j + 1].s] else -1)
-        node[j].g = (left + right) / 2 if left and right else left + right
-        if left and right:
-            node[j].k /= 2
-        if node[j].g:
-            node[j].a = last
-            node[last].b = j
-            last = j
-    node[last].b = 0
-    return m
+    cdef const double *y = line.y
+    cdef const double *w = line.w
+    cdef Py_ssize_t i = line.i, n = line.n
+    cdef double value = y[i], k = w[i] if w != NULL else 1
+    cdef int j = line.spare, left = 0, right = 0
+    cdef Group *x
+    if j:
+        line.spare = line.node[j].n
+    else:
+        line.used += 1
+        j = line.used
+        if j == line.room:
+            line.room *= 2
+            x = <Group *>realloc(line.node, line.room * sizeof(Group))
+            if x == NULL:
+                return -1
+            line.node = x
+    x = &line.node[j]
+    if i:
+        left = 1 if value > y[i - 1] else -1
+    x.s = <int>i
+    i += 1
+    while i < n and y[i] == value:
+        vanish[i - 1] = drop[i - 1] = 0
+        k += w[i] if w != NULL else 1
+        i += 1
+    if i < n:
+        right = 1 if value > y[i] else -1
+    x.v = value - line.origin
+    x.l = 0
+    x.k = k / 2 if left and right else k
+    x.g = (left + right) / 2 if left and right else left + right
+    x.p, x.n, x.b = line.last, 0, 0
+    line.node[line.last].n = j
+    if x.g:
+        x.a = line.crest
+        line.node[line.crest].b = j
+        line.crest = j
+    line.last = j
+    line.i = i
+    line.alive += 1
+    return 0
 
 
-cdef void absorb(Group *node, int X, int S, double t, double *vanish,
+cdef inline void merged(Line *line, int j) noexcept nogil:
+    """The group j is part of another; its node may be used again."""
+    line.node[j].n = line.spare
+    line.spare = j
+    line.alive -= 1
+
+
+cdef void absorb(Line *line, int X, int S, double t, double *vanish,
                  double *drop) noexcept nogil:
     """The extremum X takes in its standing neighbour S at time t."""
+    cdef Group *node = line.node
     cdef Group *x = &node[X]
     cdef bint end = x.p == 0 or x.n == 0
     cdef double gain = 2 * node[S].k if end else node[S].k
@@ -158,14 +187,16 @@ cdef void absorb(Group *node, int X, int S, double t, double *vanish,
     drop[i] = (1 if end else 2) * gain / (x.k * (x.k + gain))
     x.v, x.l = node[S].v, t
     x.k += gain
+    merged(line, S)
 
 
-cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
-               double *drop, int *remaining) noexcept nogil:
+cdef int unite(Line *line, int X, int Y, double h, double t, double *vanish,
+               double *drop) noexcept nogil:
     """X and the adjacent extremum Y meet at height h and time t; X is the union.
 
     Returns the extremum to look at next: the leftmost whose neighbours changed.
     """
+    cdef Group *node = line.node
     cdef Group *x = &node[X]
     cdef Group *y = &node[Y]
     cdef Group *left = y if x.p == Y else x
@@ -192,7 +223,7 @@ cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
     x.a, x.b = a, b
     node[x.p].n = X
     node[x.n].p = X
-    remaining[0] -= 1
+    merged(line, Y)
     if x.g:
         node[a].b = X
         node[b].a = X
@@ -211,13 +242,12 @@ cdef int unite(Group *node, int X, int Y, double h, double t, double *vanish,
                 x.s, x.p = node[S].s, node[S].p
                 node[x.p].n = X
             x.k += node[S].k
-            remaining[0] -= 1
+            merged(line, S)
     return a if a else b
 
 
-cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *node,
-                        double *vanish, double *drop) noexcept nogil:
-    """Merge groups until one is left; return the number of checks.
+cdef Py_ssize_t erosion(Line *line, double *vanish, double *drop) noexcept nogil:
+    """Merge groups until one is left; return the number of checks, -1 without memory.
 
     Events are executed out of global order, each group with its own clock. An event
     of X at height h and time t is final once no adjacent extremum can be at h before
@@ -226,16 +256,32 @@ cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *n
     cursor goes one extremum back after progress and forward otherwise, and the
     number of checks is O(n). `slack` admits rounding; it grows if near-ties block
     every event.
+
+    A check looks at most two extrema ahead; so far the groups are made before it.
     """
-    cdef int remaining = groups(y, w, n, node, vanish, drop)
     cdef int X = 1, A, B, P, Q, S, Y, O, Z, N
     cdef bint progress = False
-    cdef double slack = 8e-16, tol = 0, largest = 0, sg, v, h, q, t, meet
+    cdef double slack = 8e-16, tol = 0, sg, v, h, q, t, meet
+    cdef double low = line.y[0], high = line.y[0]
+    cdef Group *node = line.node
     cdef Group *x
     cdef Py_ssize_t i, checks = 0
-    for i in range(1, remaining + 1):
-        largest = max(largest, fabs(node[i].v))
-    while remaining > 1:
+    for i in range(line.n):
+        low = min(low, line.y[i])
+        high = max(high, line.y[i])
+    line.origin = low if low > 0 else (high if high < 0 else 0)
+    node[0].v = node[0].k = 0
+    node[0].l = INFINITY
+    node[0].g = 0
+    if extend(line, vanish, drop):
+        return -1
+    while True:
+        while line.i < line.n and (node[X].b == 0 or node[node[X].b].b == 0):
+            if extend(line, vanish, drop):
+                return -1
+            node = line.node
+        if line.alive == 1:
+            return checks
         checks += 1
         x = &node[X]
         A, B, P, Q, sg = x.a, x.b, x.p, x.n, x.g
@@ -249,8 +295,7 @@ cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *n
         if S:
             t = x.l + x.k * (v - h)
             if min(reach(&node[A], sg, h), reach(&node[B], sg, h)) >= t * (1 - slack):
-                absorb(node, X, S, t, vanish, drop)
-                remaining -= 1
+                absorb(line, X, S, t, vanish, drop)
                 progress = True
                 continue
         # X meets an adjacent extremum Y; Z, N: the extremum and the group behind Y,
@@ -273,16 +318,15 @@ cdef Py_ssize_t erosion(const double *y, const double *w, Py_ssize_t n, Group *n
                 t = max(x.l + x.k * (v - meet), node[Y].l)
                 if min(reach(&node[O], sg, meet),
                        reach(&node[Z], -sg, -meet)) >= t * (1 - slack):
-                    X = unite(node, X, Y, sg * meet, t, vanish, drop, &remaining)
+                    X = unite(line, X, Y, sg * meet, t, vanish, drop)
                     progress = False
                     continue
         X = A if progress and A else B
         progress = False
         if X == 0:
             slack *= 16
-            tol = slack * largest
+            tol = slack * max(high - line.origin, line.origin - low)
             X = node[0].n                       # the first group, always an extremum
-    return checks
 
 
 def erode(const double[::1] y, const double[::1] w, double[::1] vanish,
@@ -296,16 +340,22 @@ def erode(const double[::1] y, const double[::1] w, double[::1] vanish,
     """
     cdef Py_ssize_t n = y.shape[0], checks
     cdef const double *weight = pointer(w)
-    cdef unsigned char[::1] room
-    cdef Group *node
+    cdef Line line
     if n < 2:
         return 0
     if n >= 2147483647:
         raise ValueError(f"The path is limited to 2147483646 samples, got {n}.")
-    room = np.empty((n + 1) * sizeof(Group), dtype=np.uint8)
-    node = <Group *>&room[0]
+    line.y, line.w, line.n, line.i = &y[0], weight, n, 0
+    line.used = line.spare = line.alive = line.last = line.crest = 0
+    line.room = 256
+    line.node = <Group *>malloc(line.room * sizeof(Group))
+    if line.node == NULL:
+        raise MemoryError
     with nogil:
-        checks = erosion(&y[0], weight, n, node, &vanish[0], &drop[0])
+        checks = erosion(&line, &vanish[0], &drop[0])
+    free(line.node)
+    if checks < 0:
+        raise MemoryError
     return checks
 
 

@@ -9,8 +9,6 @@ from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
-import numpy as np
-
 
 # ---- knots ----
 
@@ -77,15 +75,15 @@ cdef int sort(Event *a, Event *b, Py_ssize_t m) noexcept nogil:
     return 0
 
 
-def knots(const double[::1] vanish, const double[::1] drop, double[::1] alphas,
-          double[::1] tv, double[::1] loss, double[::1] refit_loss, int[::1] later):
+def knots(const double[::1] vanish, const double[::1] drop, double[:, ::1] tables,
+          int[::1] later):
     """Tables of the path at its knots; return their number K <= m + 1.
 
-    `vanish` and `drop` hold the m events of `erode`, of one or more channels. The
-    outputs have m + 1 entries, of which the first K are written: the alphas in
-    ascending order, from 0, without repetitions, and there the variation, the loss
-    sum w (y - u)^2, the same about the means of the pieces, and the number of
-    boundaries left.
+    `vanish` and `drop` hold the m events of `erode`, of one or more channels. Of the
+    outputs, m + 1 long, the first K entries are written. The rows of `tables` are
+    the alphas in ascending order, from 0, without repetitions, and there the loss
+    about the means of the pieces, the variation and the loss sum w (y - u)^2; `later`
+    is the number of boundaries left.
 
     On (a, b) between two knots |dTV/d alpha| is the sum of the drops from b on, TV
     falls by (b - a) times this slope and the loss grows by (b^2 - a^2) times it. The
@@ -94,8 +92,11 @@ def knots(const double[::1] vanish, const double[::1] drop, double[::1] alphas,
     positive terms, slope and TV being summed from the last knot back.
     """
     cdef Py_ssize_t m = vanish.shape[0], i, k = 0
-    cdef uint64_t[:, :, ::1] room = np.empty((2, m + 1, 2), dtype=np.uint64)
-    cdef Event *events = <Event *>&room[0, 0, 0]
+    cdef double *alphas = &tables[0, 0]
+    cdef double *refit = &tables[1, 0]          # the drops at first
+    cdef double *tv = &tables[2, 0]
+    cdef double *loss = &tables[3, 0]           # the slopes at first
+    cdef Event *events = <Event *>tv            # sorted in the memory of the results
     cdef double at, slope = 0
     cdef int status = 0
     with nogil:
@@ -104,26 +105,26 @@ def knots(const double[::1] vanish, const double[::1] drop, double[::1] alphas,
             memcpy(&events[i].key, &at, sizeof(double))
             events[i].drop = drop[i]
         if m:
-            status = sort(events, <Event *>&room[1, 0, 0], m)
-        alphas[0] = refit_loss[0] = 0           # refit_loss: the drops at first
+            status = sort(events, <Event *>alphas, m)
+        alphas[0] = refit[0] = 0
         later[0] = <int>m
         for i in range(m if status == 0 else 0):
             memcpy(&at, &events[i].key, sizeof(double))
             if at > alphas[k]:
                 k += 1
-                alphas[k], refit_loss[k], later[k] = at, 0, later[k - 1]
-            refit_loss[k] += events[i].drop
+                alphas[k], refit[k], later[k] = at, 0, later[k - 1]
+            refit[k] += events[i].drop
             later[k] -= 1
         tv[k] = 0
-        for i in range(k, 0, -1):               # loss: the slopes at first
-            slope += refit_loss[i]
+        for i in range(k, 0, -1):
+            slope += refit[i]
             loss[i] = slope
             tv[i - 1] = tv[i] + slope * (alphas[i] - alphas[i - 1])
-        loss[0] = refit_loss[0] = 0
+        loss[0] = refit[0] = 0
         for i in range(1, k + 1):
             loss[i] = loss[i - 1] + loss[i] * (alphas[i] - alphas[i - 1]) * (
                 alphas[i] + alphas[i - 1])
-            refit_loss[i] = refit_loss[i - 1] + refit_loss[i] * alphas[i] * alphas[i]
+            refit[i] = refit[i - 1] + refit[i] * alphas[i] * alphas[i]
     if status:
         raise MemoryError
     return k + 1

@@ -110,7 +110,7 @@ class Signal:
         of the solution at `origin`, taken as weighted samples, at alpha - origin; so
         an `origin` with few pieces costs a single solve.
         """
-        vanish, drop = np.zeros((2, len(self.y) - 1))
+        vanish, drop = np.empty((2, len(self.y) - 1))
         if origin == 0:
             erode(self.y, self.w, vanish, drop)
             return vanish, drop
@@ -122,6 +122,7 @@ class Signal:
         starts = np.append(0, last + 1)
         later, fall = np.empty((2, len(last)))
         erode(u[starts], self.masses(starts), later, fall)
+        vanish[:], drop[:] = 0, 0
         vanish[last], drop[last] = origin + later, fall
         return vanish, drop
 

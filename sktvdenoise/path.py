@@ -101,9 +101,9 @@ class Knots:
     """
 
     alphas: np.ndarray
+    refit_loss: np.ndarray
     tv: np.ndarray
     loss: np.ndarray
-    refit_loss: np.ndarray
     n_levels: np.ndarray
 
     @classmethod
@@ -111,7 +111,7 @@ class Knots:
         vanish, drop = paths[0] if len(paths) == 1 else np.concatenate(paths, axis=1)
         tables = np.empty((4, len(vanish) + 1))
         later = np.empty(len(vanish) + 1, dtype=np.int32)
-        k = kernel.knots(vanish, drop, *tables, later)
+        k = kernel.knots(vanish, drop, tables, later)
         if k <= len(later) // 2:  # ties: let the unused part go
             tables, later = tables[:, :k].copy(), later[:k].copy()
         later += len(paths)
