@@ -42,8 +42,8 @@ class _Channel:
     def clip(self, u):
         return np.clip(u, self.low, self.high)
 
-    def link(self, mean):
-        return self.clip(self.loss.link(mean))
+    def link(self, mean, rest):
+        return self.clip(self.loss.link(mean, rest))
 
     def at(self, alpha):
         """Pieces of the solution at `alpha`."""
@@ -103,12 +103,15 @@ class _Pieces:
         mass = signal.masses(self.starts)
         self.rate = np.diff(sign, prepend=0, append=0) / mass
         # Sums of terms of one sign: small means beside large ones keep their digits.
-        self.data = np.add.reduceat(channel.weight * signal.y, self.starts) / mass
+        y, w = signal.y, channel.weight
+        self.data = np.add.reduceat(w * y, self.starts) / mass
+        self.other = np.add.reduceat(w * (1 - y), self.starts) / mass
         self.move(alpha)
 
     def move(self, alpha):
-        self.mean = self.data + min(alpha, LARGEST_ALPHA) * self.rate
-        self.u = self.channel.link(self.mean)
+        pull = min(alpha, LARGEST_ALPHA) * self.rate
+        self.mean, self.rest = self.data + pull, self.other - pull
+        self.u = self.channel.link(self.mean, self.rest)
 
     @property
     def speed(self):
@@ -207,13 +210,17 @@ class LikelihoodSolution:
     @cached_property
     def gap(self):
         return sum(
-            likelihood_gap(p.channel, p.spread(p.u), p.spread(p.mean), self.alpha)
+            likelihood_gap(
+                p.channel, p.spread(p.u), p.spread(p.mean), p.spread(p.rest), self.alpha
+            )
             for p in self._pieces
         )
 
 
-def likelihood_gap(channel, u, mean, alpha):
+def likelihood_gap(channel, u, mean, rest, alpha):
     """Objective at `u` minus the better of two dual values that `mean` implies.
+
+    `rest` is 1 - mean, with all its digits.
 
     One takes z = cumsum(w (mean - y)), closed. The other starts anew at every step of
     u with what z is there at the optimum, alpha times its sign, so that the rounding
@@ -223,7 +230,7 @@ def likelihood_gap(channel, u, mean, alpha):
     residual = mean - y
     shift = np.average(residual, weights=channel.signal.w)
     z = np.cumsum(w * (residual - shift))[:-1]
-    gap = _gap(channel, u, mean - shift, residual - shift, z, alpha)
+    gap = _gap(channel, u, (mean - shift, rest + shift), residual - shift, z, alpha)
     step = np.diff(u)
     last = np.flatnonzero(step)
     if np.isinf(alpha) or not len(last):
@@ -235,24 +242,26 @@ def likelihood_gap(channel, u, mean, alpha):
     z[last] = ends
     close = np.append(last, len(z))  # the rest of the rounding goes to the ends
     flow = np.diff(z, prepend=0.0, append=0.0)[close]
-    rest = flow / np.broadcast_to(w, y.shape)[close] - residual[close]
-    residual[close] += rest
-    target = mean.copy()
-    target[close] += rest
-    return min(gap, _gap(channel, u, target, residual, z, alpha))
+    left = flow / np.broadcast_to(w, y.shape)[close] - residual[close]
+    residual[close] += left
+    target, rest = mean.copy(), rest.copy()
+    target[close] += left
+    rest[close] -= left
+    return min(gap, _gap(channel, u, (target, rest), residual, z, alpha))
 
 
 def _gap(channel, u, target, flow, z, alpha):
     """Terms >= 0, so that nothing cancels, for z scaled into [-alpha, alpha].
 
-    `flow` is (z_i - z_{i-1}) / w_i and `target` is y + flow. The dual value is the
-    least sum of w [A(v) - target v] over v within the limits, at v = link(target).
+    `flow` is (z_i - z_{i-1}) / w_i, `target` the pair of y + flow and 1 - y - flow.
+    The dual value is the least sum of w [A(v) - target v] over v within the limits,
+    at v = link(target).
     """
     loss = channel.loss
     largest = np.abs(z).max(initial=0)
     theta = min(1.0, alpha / largest) if largest else 1.0
-    target = target + (theta - 1) * flow
-    v = channel.link(target)
+    target, rest = target[0] + (theta - 1) * flow, target[1] - (theta - 1) * flow
+    v = channel.link(target, rest)
     excess = loss.divergence(u, v) + np.maximum((loss.mean(v) - target) * (u - v), 0)
     step = np.diff(u)
     penalty = min(alpha, largest) if np.isinf(alpha) else alpha

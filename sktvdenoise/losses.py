@@ -34,8 +34,11 @@ class Loss(ABC):
         """The mean A'(u) of the label at the prediction u."""
 
     @abstractmethod
-    def link(self, mean):
-        """The prediction with this mean; infinite at the ends of its range."""
+    def link(self, mean, rest=None):
+        """The prediction with this mean; infinite at the ends of its range.
+
+        `rest` is 1 - mean, where it is known to more digits.
+        """
 
     @abstractmethod
     def second_derivative(self, u):
@@ -84,7 +87,7 @@ class Squared(Loss):
     def mean(self, u):
         return u
 
-    def link(self, mean):
+    def link(self, mean, rest=None):
         return mean
 
     def second_derivative(self, u):
@@ -112,7 +115,7 @@ class Poisson(Loss):
     def mean(self, u):
         return np.exp(u)
 
-    def link(self, mean):
+    def link(self, mean, rest=None):
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(mean, 0.0))
 
@@ -156,8 +159,11 @@ class Logistic(Loss):
     def mean(self, u):
         return expit(u)
 
-    def link(self, mean):
-        return logit(np.clip(mean, 0.0, 1.0))
+    def link(self, mean, rest=None):
+        if rest is None:
+            return logit(np.clip(mean, 0.0, 1.0))
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(mean, 0.0)) - np.log(np.maximum(rest, 0.0))
 
     def second_derivative(self, u):
         return expit(u) * expit(-np.asarray(u))

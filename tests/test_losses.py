@@ -165,7 +165,8 @@ def test_gap_bounds_the_excess(loss):
     for scale in (1e-6, 1e-3, 0.1, 1.0):
         other = u + scale * rng.normal(size=200)
         excess = objective(loss, y, other, 1.5, w) - least
-        gap = likelihood_gap(channel, other, LOSSES[loss].mean(other), 1.5)
+        mean = LOSSES[loss].mean(other)
+        gap = likelihood_gap(channel, other, mean, 1 - mean, 1.5)
         assert 0 < excess <= gap * (1 + 1e-9)
 
 
@@ -357,6 +358,11 @@ def test_separable_labels():
         assert 36 < np.max(np.abs(model.linear_values_)) < 40
     model = FusedLasso(1e-6, loss="logistic").fit(range(20), y)
     np.testing.assert_allclose(model.values_[[0, 19]], [1e-7, 1 - 1e-7], rtol=1e-9)
+    for budget in (30.0, 60.0, 75.0):
+        model = FusedLasso(None, tv_budget=budget, loss="logistic").fit(range(20), y)
+        assert abs(model.tv_ / budget - 1) < 1e-13
+        np.testing.assert_allclose(model.linear_values_[[0, 19]] * 2, [-budget, budget])
+        assert model.dual_gap_ < 1e-15
     ones = FusedLasso(1.0, loss="logistic").fit(range(5), np.ones(5))
     assert np.all(np.isfinite(ones.linear_values_)) and ones.loss_ < 1e-15
     bounded = FusedLasso(0.0, loss="logistic", bound=800.0).fit(range(20), y)
