@@ -8,6 +8,7 @@ A stream of noisy numbers arrives; what is its level now?
   regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
   are there, exact and in linear time, and `fused_lasso_path`, that for all penalties;
+- `sktvdenoise.losses`: those of counts and of labels, for the same questions;
 - `sktvdenoise.cross_validation`: `FusedLassoCV`, its penalty by cross-validation;
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
   sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;

@@ -216,7 +216,8 @@ class FusedLassoPathDisplay:
         Raises
         ------
         ValueError
-            If `y` has several outputs, or the estimator refuses the data.
+            If `y` has several outputs, the estimator has another loss than the
+            squared one, or it refuses the data.
         NotFittedError
             If the estimator is not fitted.
         ImportError
@@ -224,6 +225,9 @@ class FusedLassoPathDisplay:
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         check_is_fitted(estimator)
+        loss = getattr(estimator, "loss", "squared")
+        if loss != "squared":
+            raise ValueError(f"The path is drawn for loss='squared', not {loss!r}.")
         reader = type(estimator)(missing=estimator.missing)
         positions, rows, weights, _, _ = ordered(reader, X, y, sample_weight)
         if rows.shape[1] != 1:

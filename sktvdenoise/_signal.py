@@ -293,6 +293,11 @@ class Solution:
     signals: list
     _plain: list
     _shrink: Shrinkage
+    n_iter: int = 1
+
+    @property
+    def mean(self):
+        return self.u
 
     @classmethod
     def of(cls, signals, plain, alpha, shrink=PLAIN):

@@ -5,7 +5,7 @@ The exact comparator of the online methods: total-variation denoising at a penal
 channels, in time linear in the number of samples.
 """
 
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
@@ -21,6 +21,7 @@ from sktvdenoise._positions import (
     check_weights,
     step_predict,
 )
+from sktvdenoise._problem import check_combination, check_exposure, minimise
 from sktvdenoise._signal import (
     PLAIN,
     Shrinkage,
@@ -28,8 +29,8 @@ from sktvdenoise._signal import (
     Solution,
     channels,
     signal_gap,
-    solution,
 )
+from sktvdenoise.losses import LOSSES
 from sktvdenoise.path import (
     RULES,
     FusedLassoPath,
@@ -48,40 +49,69 @@ def fused_lasso(
     sample_weight=None,
     bound=None,
     sparsity=0.0,
+    loss="squared",
+    exposure=None,
+    penalty="tv",
+    tol=1e-9,
+    max_iter=100,
 ):
     """Denoise a signal by total variation: the weighted 1-D fused lasso, exactly.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, n_channels)
-        The signal, in order.
+        The signal, in order: numbers, counts >= 0 for the Poisson loss; for the
+        logistic loss False and True, 0 and 1, -1 and 1, or shares of successes in
+        [0, 1] with the numbers of trials as `sample_weight`.
     alpha : float >= 0, default=None
         Penalty on the total variation, in the units of ``sample_weight * y``. 0
         returns `y`; from a finite value on (and for ``inf``) the result is the
         weighted mean.
     tv_budget : float >= 0, default=None
-        Largest total variation allowed, in the units of `y`. All channels share it.
-        Exactly one of `alpha` and `tv_budget` must be given.
+        Largest total variation of u allowed. All channels share it. Exactly one of
+        `alpha` and `tv_budget` must be given.
     sample_weight : float or array-like of shape (n_samples,), default=None
         Weights >= 0, the same for all channels; None for ones. A sample of weight
         zero takes the value of the weighted sample before it (after it at the
         start).
     bound : float > 0, default=None
-        Require ``abs(u) <= bound``.
+        Require ``abs(u) <= bound``. None sets wide limits for the Poisson and the
+        logistic loss: see Notes.
     sparsity : float >= 0, default=0.0
         Penalty gamma on ``sum(sample_weight * abs(u))``, in the units of `y`.
+    loss : {"squared", "poisson", "logistic"}, default="squared"
+        What u is: the level of `y`, the logarithm of the rate of counts, or the
+        logarithm of the odds of success.
+    exposure : float or array-like of shape (n_samples,), default=None
+        Time, area or population >= 0 in which each count was taken, for the Poisson
+        loss: `mean` is the rate per unit of exposure. None for ones.
+    penalty : {"tv", "group"}, default="tv"
+        "tv" adds up the variations of the channels; "group" joins their jumps:
+        Euclidean norms of the steps across channels. The same for one channel.
+    tol : float > 0, default=1e-9
+        Largest certified gap relative to the objective. Only the joint jumps of
+        several channels take iterations; all else is exact to rounding.
+    max_iter : int >= 1, default=100
+        Largest number of interior-point steps, of which joint jumps take some 20.
 
     Returns
     -------
-    u : ndarray of the shape of `y`
-        Equal neighbours are exactly equal floats.
+    mean : ndarray of the shape of `y`
+        On the scale of `y`: the level u, the rate per unit of exposure exp(u), or
+        the probability 1 / (1 + exp(-u)). Equal neighbours are exactly equal floats.
 
     Raises
     ------
     ValueError
         If not exactly one of `alpha` and `tv_budget` is given, a number is out of
-        range, or `y` or `sample_weight` has a bad shape or a value that is not
-        finite (the message names the row).
+        range, choices do not combine, or `y`, `sample_weight` or `exposure` has a
+        bad shape, a value that is not finite or one that the loss does not allow
+        (the message names the row).
+
+    Warns
+    -----
+    ConvergenceWarning
+        If joint jumps did not reach `tol`; the message tells the gap.
 
     Notes
     -----
@@ -95,6 +125,23 @@ def fused_lasso(
     whole solution path, along which pieces only merge [2]_. Soft-thresholding by
     gamma and clipping the plain solution is exact [2]_ [3]_.
 
+    The other losses replace the first term by half the deviance [4]_,
+
+        sum_i w_i [E_i exp(u_i) - y_i u_i] + const for counts with exposure E,
+        sum_i w_i [ln(1 + exp(u_i)) - y_i u_i] + const for labels,
+
+    with TV(u) on the linear scale. Both are solved by one weighted taut string: the
+    means of the solution solve the squared problem with the same alpha (for counts
+    with labels y / E and weights w E), for in u and in the means the conditions of
+    optimality are the same. The budget limits the variation of u. Without `bound`, u
+    is kept finite where all counts are zero or the labels are separable: the rate
+    (probability) is at least what expects 2e-16 counts (successes, failures) in all,
+    which costs nothing measurable. The path of the means over alpha is
+    ``fused_lasso_path(y / exposure, sample_weight * exposure)``.
+
+    ``penalty="group"`` has sum_i norm(u_{i+1} - u_i) over the channels [5]_, by an
+    interior-point method on the dual with Newton's method on the jumps it finds.
+
     References
     ----------
     .. [1] P. L. Davies and A. Kovac (2001). Local extremes, runs, strings and
@@ -102,6 +149,10 @@ def fused_lasso(
     .. [2] J. Friedman, T. Hastie, H. Hoefling and R. Tibshirani (2007). Pathwise
        coordinate optimization. Annals of Applied Statistics 1(2).
     .. [3] Y. Yu (2013). On decomposing the proximal map. NeurIPS 26.
+    .. [4] L. Dümbgen and A. Kovac (2009). Extensions of smoothing via taut strings.
+       Electronic Journal of Statistics 3.
+    .. [5] K. Bleakley and J.-P. Vert (2011). The group fused lasso for multiple
+       change-point detection. arXiv:1106.4199.
 
     Examples
     --------
@@ -110,8 +161,16 @@ def fused_lasso(
     array([1., 1., 1., 9., 9., 9.])
     >>> fused_lasso([0, 0, 0, 10, 10, 10], tv_budget=4)
     array([3., 3., 3., 7., 7., 7.])
+    >>> fused_lasso([0, 0, 8, 8], alpha=1, loss="poisson", exposure=[1, 1, 2, 2])
+    array([0.5 , 0.5 , 3.75, 3.75])
     """
-    if sample_weight is None and bound is None and not sparsity and tv_budget is None:
+    if sample_weight is bound is tv_budget is exposure is None and (
+        sparsity,
+        loss,
+        penalty,
+        tol,
+        max_iter,
+    ) == (0, "squared", "tv", 1e-9, 100):
         u = denoise(y, alpha)
         if u is not None:
             return u
@@ -119,20 +178,32 @@ def fused_lasso(
     check_number("sparsity", sparsity, finite=True)
     if bound is not None:
         check_number("bound", bound, positive=True)
+    check_combination(
+        loss=loss, penalty=penalty, sparsity=sparsity, bound=bound, exposure=exposure
+    )
+    check_number("tol", tol, positive=True)
+    check_number("max_iter", max_iter, positive=True)
     labels = check_labels(y)
     weights = None
     if sample_weight is not None:
         weights = check_weights(sample_weight, len(labels))
     check_squares(labels, weights)
-    found = solution(
+    if exposure is not None:
+        exposure = check_exposure(exposure, labels)
+    found = minimise(
         labels.reshape(len(labels), -1),
         weights,
+        exposure,
+        loss=loss,
+        penalty=penalty,
         alpha=alpha,
         tv_budget=tv_budget,
         sparsity=sparsity,
         bound=bound,
+        tol=tol,
+        max_iter=max_iter,
     )
-    return found.u.reshape(labels.shape)
+    return found.mean.reshape(labels.shape)
 
 
 def duality_gap(y, u, alpha, sample_weight=None):
@@ -216,8 +287,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         They take the noise to be independent, its standard deviation being told by
         the differences of neighbours, and the weights to be inverse variances.
     tv_budget : float >= 0, default=None
-        Largest total variation allowed instead, in the units of `y`; `alpha` must
-        then be None. All outputs share the budget.
+        Largest total variation of u allowed instead; `alpha` must then be None. All
+        outputs share the budget.
     sparsity : float >= 0, default=0.0
         Penalty on ``sum(sample_weight * abs(u))``, in the units of `y`.
     bound : float > 0, default=None
@@ -232,6 +303,18 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         What NaN in `y` does: raise, or count as an observation of weight zero. The
         gap then continues the piece of the observation before it (after it at the
         start).
+    loss : {"squared", "poisson", "logistic"}, default="squared"
+        What u is: the level of `y`, the logarithm of the rate of counts >= 0 (which
+        may have an `exposure`), or the logarithm of the odds of labels 0 or 1, -1 or
+        1, or of shares of successes with the numbers of trials as weights.
+    penalty : {"tv", "group"}, default="tv"
+        Whether outputs jump on their own or together: the sum of their variations,
+        or the Euclidean norms of the steps across outputs.
+    tol : float > 0, default=1e-9
+        Largest certified gap relative to the objective. Inert but for joint jumps of
+        several outputs: all else is exact to rounding without iterations.
+    max_iter : int >= 1, default=100
+        Largest number of interior-point steps for joint jumps.
 
     Attributes
     ----------
@@ -239,7 +322,10 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         Positions in non-decreasing order. Equal positions stay separate
         observations, in the order they were given.
     values_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        The denoised labels at `positions_`; equal runs are exactly equal floats.
+        The denoised labels at `positions_`, on the scale of `y`: levels, rates per
+        unit of exposure, probabilities. Equal runs are exactly equal floats.
+    linear_values_ : ndarray of the shape of `values_`
+        u: `values_` for the squared loss, the logarithms of rates or odds.
     breakpoints_ : ndarray of int
         Indices into `positions_` of the first sample of each piece but the first,
         where any output steps; empty for a constant fit.
@@ -249,12 +335,15 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         `alpha`, or the one chosen, or the multiplier of the budget (0 where it does
         not bind).
     tv_ : float
-        Total variation of `values_`, summed over the outputs.
+        Total variation of `linear_values_`, as the penalty has it.
     loss_ : float
-        Sum of ``sample_weight * (y - values_)**2``, without a factor 1/2.
+        The deviance: sum of ``sample_weight * (y - values_)**2``, without a factor
+        1/2, or that of the Poisson or binomial distribution.
     dual_gap_ : float
         (objective - lower bound on its minimum) / n_samples, at `alpha_`: the
         certificate of optimality, of the solution before refitting.
+    n_iter_ : int
+        Number of interior-point steps for joint jumps, 1 for all else.
     n_features_in_ : int
         Always 1.
     feature_names_in_ : ndarray of shape (1,)
@@ -270,8 +359,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     -----
     Minimises 1/2 sum w (y - u)^2 + sparsity sum w abs(u) + alpha TV(u) subject to
     abs(u) <= bound, or the first two terms subject to TV(u) <= tv_budget; see
-    :func:`fused_lasso` for method and references. Time and memory are linear in the
-    number of samples.
+    :func:`fused_lasso` for method and references, also for the other losses and for
+    joint jumps. Time and memory are linear in the number of samples.
 
     The rules look at all knots of the path of the plain problem, that without
     `sparsity` and `bound`. With sigma from the median absolute difference of
@@ -317,6 +406,10 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         "bound": [Interval(Real, 0, None, closed="neither"), None],
         "refit": ["boolean"],
         "missing": [StrOptions({"error", "skip"})],
+        "loss": [StrOptions(set(LOSSES))],
+        "penalty": [StrOptions({"tv", "group"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -328,6 +421,10 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         bound=None,
         refit=False,
         missing="error",
+        loss="squared",
+        penalty="tv",
+        tol=1e-9,
+        max_iter=100,
     ):
         self.alpha = alpha
         self.tv_budget = tv_budget
@@ -335,9 +432,13 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         self.bound = bound
         self.refit = refit
         self.missing = missing
+        self.loss = loss
+        self.penalty = penalty
+        self.tol = tol
+        self.max_iter = max_iter
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, exposure=None):
         """Denoise `y` in the order of `X`.
 
         Parameters
@@ -348,6 +449,11 @@ class FusedLasso(RegressorMixin, BaseEstimator):
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0; None for ones.
+        exposure : float or array-like of shape (n_samples,), default=None
+            Time, area or population >= 0 in which each count was taken, for
+            ``loss="poisson"``; None for ones. The same fit, without `exposure`, has
+            the labels ``y / exposure`` and the weights ``sample_weight * exposure``:
+            the form that ``score`` and searches take.
 
         Returns
         -------
@@ -356,16 +462,27 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `alpha` and `tv_budget` are both given or both None, `refit` comes
-            with `sparsity` or `bound`, or the data have a bad shape, or a value that
-            is not finite (the message names the row).
+            If `alpha` and `tv_budget` are both given or both None, choices do not
+            combine, or the data have a bad shape, a value that is not finite or one
+            that the loss does not allow (the message names the row).
         TypeError
             If `X` holds dates.
         """
-        _check_penalty(self.alpha, self.tv_budget)
+        _check_penalty(self.alpha, self.tv_budget, RULES)
         self._check_refit()
-        positions, rows, weights, shape, _ = ordered(self, X, y, sample_weight)
-        return self._keep(positions, self._solve(rows, weights), shape)
+        check_combination(
+            loss=self.loss,
+            penalty=self.penalty,
+            sparsity=self.sparsity,
+            bound=self.bound,
+            exposure=exposure,
+            rule=isinstance(self.alpha, str),
+            refit=self.refit,
+        )
+        positions, rows, weights, shape, order = ordered(self, X, y, sample_weight)
+        if exposure is not None:
+            exposure = check_exposure(exposure, rows, order)
+        return self._keep(positions, self._solve(rows, weights, exposure), shape)
 
     def _check_refit(self):
         if self.refit and (self.sparsity or self.bound is not None):
@@ -374,15 +491,20 @@ class FusedLasso(RegressorMixin, BaseEstimator):
                 f"sparsity={self.sparsity!r} and bound={self.bound!r}."
             )
 
-    def _solve(self, rows, weights):
+    def _solve(self, rows, weights, exposure):
         if not isinstance(self.alpha, str):
-            return solution(
+            return minimise(
                 rows,
                 weights,
+                exposure,
+                loss=self.loss,
+                penalty=self.penalty,
                 alpha=self.alpha,
                 tv_budget=self.tv_budget,
                 sparsity=self.sparsity,
                 bound=self.bound,
+                tol=self.tol,
+                max_iter=self.max_iter,
             )
         path = FusedLassoPath(channels(rows, weights), rows.shape)
         alpha = RULES[self.alpha](path)
@@ -395,13 +517,15 @@ class FusedLasso(RegressorMixin, BaseEstimator):
             plain = [refitted(*channel) for channel in found.channels]
             found = Solution.of(found.signals, plain, found.alpha)
         self.positions_ = positions
-        self.values_ = found.u.reshape(shape)
+        self.values_ = found.mean.reshape(shape)
+        self.linear_values_ = found.u.reshape(shape)
         steps = np.any(found.u[1:] != found.u[:-1], axis=1)
         self.breakpoints_ = np.flatnonzero(steps) + 1
         self.n_pieces_ = len(self.breakpoints_) + 1
         self.alpha_ = found.alpha
         self.tv_ = found.tv
         self.loss_ = found.loss
+        self.n_iter_ = found.n_iter
         return self
 
     def predict(self, X):
@@ -416,14 +540,67 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         -------
         ndarray of shape (n_queries,) or (n_queries, n_outputs)
             The value at the last fitted position at or before each query (the last
-            of several equal positions); the first value before all of them.
+            of several equal positions); the first value before all of them. As in
+            scikit-learn's generalised linear models it is the mean of the label: the
+            rate per unit of exposure, the probability.
         """
         check_is_fitted(self)
         query = check_positions(self, X, reset=False)
         return step_predict(self.positions_, self.values_, query)
 
+    def predict_linear(self, X):
+        """Evaluate u: the logarithm of the rate, of the odds, or the level itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_queries,) or (n_queries, 1)
+            Positions, in any order, inside or outside the range of the fit.
+
+        Returns
+        -------
+        ndarray of shape (n_queries,) or (n_queries, n_outputs)
+        """
+        check_is_fitted(self)
+        query = check_positions(self, X, reset=False)
+        return step_predict(self.positions_, self.linear_values_, query)
+
+    def score(self, X, y, sample_weight=None):
+        """R^2, the share of the squared error about the mean that is explained.
+
+        For ``loss="poisson"`` and ``"logistic"`` it is D^2, the same for the deviance,
+        as in scikit-learn's generalised linear models.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            Positions.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels; counts with an exposure as rates, weighted by it.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0; None for ones.
+
+        Returns
+        -------
+        score : float
+            At most 1; D^2 is 0 for other predictions of constant labels.
+        """
+        loss = LOSSES[getattr(self, "loss", "squared")]
+        if loss is LOSSES["squared"]:
+            return super().score(X, y, sample_weight)
+        mean, u = self.predict(X), self.predict_linear(X)
+        y = loss.check(check_labels(y, len(mean)).reshape(mean.shape))
+        w = check_weights(sample_weight, len(y))
+        null = np.broadcast_to(np.average(y, axis=0, weights=w), y.shape)
+        w = w.reshape(-1, *[1] * (y.ndim - 1))
+        error = np.sum(w * loss.deviation(y, mean, u))
+        spread = np.sum(w * loss.deviation(y, null, loss.link(null)))
+        if spread <= 1e-15 * np.sum(w):
+            return float(error <= 1e-15 * np.sum(w))
+        return float(1 - error / spread)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = getattr(self, "loss", "") == "poisson"
         tags.input_tags.one_d_array = True
         tags.input_tags.two_d_array = False
         tags.target_tags.multi_output = True
@@ -472,7 +649,7 @@ def _observed(rows, weights):
     return w
 
 
-def _check_penalty(alpha, tv_budget):
+def _check_penalty(alpha, tv_budget, rules=()):
     if alpha is not None and tv_budget is not None:
         raise ValueError(
             f"Exactly one of alpha and tv_budget must be given: alpha must be None "
@@ -480,7 +657,7 @@ def _check_penalty(alpha, tv_budget):
         )
     if alpha is None and tv_budget is None:
         raise ValueError("Exactly one of alpha and tv_budget must be given, got none.")
-    if isinstance(alpha, str) and alpha in RULES:
+    if isinstance(alpha, str) and alpha in rules:
         return
     if alpha is not None:
         check_number("alpha", alpha)

@@ -557,7 +557,11 @@ class FirstColumn(FusedLasso):
 
 CHECKS = [
     pytest.param(estimator, check, id=f"{check.func.__name__}-{i}")
-    for options in ({}, {"missing": "skip", "sparsity": 0.01, "bound": 50.0})
+    for options in (
+        {},
+        {"missing": "skip", "sparsity": 0.01, "bound": 50.0},
+        {"penalty": "group"},
+    )
     for i, (estimator, check) in enumerate(
         estimator_checks_generator(FirstColumn(**options))
     )
@@ -565,7 +569,7 @@ CHECKS = [
 
 
 def test_number_of_scikit_learn_checks():
-    assert len(CHECKS) >= 2 * 58  # 59 in scikit-learn 1.6, 60 in 1.9
+    assert len(CHECKS) >= 3 * 58  # 59 in scikit-learn 1.6, 60 in 1.9
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -581,7 +585,7 @@ def test_dual_gap_shows_a_worse_solution(monkeypatch):
     exact = FusedLasso(alpha=1.0).fit(np.arange(50), y)
     nearby = solution(y[:, None], None, alpha=1.1)
     monkeypatch.setattr(
-        "sktvdenoise.offline.solution",
+        "sktvdenoise.offline.minimise",
         lambda *args, **kwargs: replace(nearby, alpha=1.0),
     )
     worse = FusedLasso(alpha=1.0).fit(np.arange(50), y)
