@@ -97,7 +97,8 @@ class OnlineTVDenoiser(RegressorMixin, BaseEstimator):
     breakpoints_ : ndarray of shape (n_breakpoints,) or list of n_outputs such
         First row, from 0, of each new segment by the labels so far; found with
         a delay of about 2 labels for a jump of 5 standard deviations, 8 for one
-        of 2. Later labels may change them. See `sktvdenoise.breakpoints`.
+        of 2. Later labels may change them. Made for noise with a density: in
+        sparse counts rare events are listed. See `sktvdenoise.breakpoints`.
     run_length_ : int or ndarray of shape (n_outputs,)
         Rows since the birth of the heaviest expert: for how long the level has
         stood, as far as the experts can tell.

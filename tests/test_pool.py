@@ -322,6 +322,21 @@ def largest_excess(y, w=None):
     return np.max(excess[size > 0] / size[size > 0]), tripped
 
 
+def test_constants_of_the_guard_add_up():
+    """The trip at 4, 13 ln 2 after it and a round of 25/4 are within the constant."""
+    rng = np.random.default_rng(0)
+    y = rng.choice([-1.0, 1.0], 3000)
+    model = OnlineTVDenoiser().fit(np.arange(3000), y)
+    pool = model._streams[0]._pool
+    excess = pool.view(POOL_DTYPE)["excess"][0]
+    share = model.member_weights_["guard"]
+    assert 0 < share < 1
+    scale = excess / np.log(share / (1 - share))
+    # Losses within 5/2 of the mean are exp-concave at rates up to 1 / (2 (5/2)^2).
+    assert 12.5 <= scale
+    assert 4 + scale * np.log(2) + 25 / 4 <= CONSTANT
+
+
 def hostile_streams(n=3000):
     rng = np.random.default_rng(0)
     t = np.arange(n)
