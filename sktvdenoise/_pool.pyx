@@ -206,7 +206,7 @@ cdef inline bint held_back(Pool* s, double y) noexcept nogil:
     """Whether a label is so far off that the next ones must confirm it.
 
     What keeps coming back is no outlier: the third label that leaves a constant, and
-    more than five in the last 64 or so, are learned as any other.
+    more than five in the last 64 or so, need no other to confirm them.
     """
     cdef double width = s.high - s.low
     cdef double beyond = max(y - s.high, s.low - y)
@@ -216,11 +216,9 @@ cdef inline bint held_back(Pool* s, double y) noexcept nogil:
         s.n_held = 0
         return False
     s.n_far += 1.0
-    if s.n_far > (5.0 if width > 0.0 else 2.0):
-        s.n_far = 0.0
-        s.n_held = 0
-        return False
     s.n_held += 1
+    if s.n_far > (5.0 if width > 0.0 else 2.0):
+        return False
     return s.n_held <= (3 if width > 0.0 and beyond > VERY_FAR * width else 1)
 
 

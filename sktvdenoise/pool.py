@@ -201,7 +201,7 @@ class Pool:
       prediction is learned in its place. If the next is as far off it is accepted,
       and the pool starts again from it. Above 500 ranges, three are held back. What
       keeps coming back is no outlier: the third label that leaves a constant, and
-      more than five in the last 64 or so, are learned as any other.
+      more than five in the last 64 or so, need no other to confirm them.
     - Robust members learn the prediction in place of a label more than 5 standard
       deviations off, unless the one before was replaced, too, on the same side.
     - In some of the first rounds, and in all multiples of 32, the pool looks back at
@@ -290,10 +290,9 @@ class Pool:
             self.n_held = 0
             return False
         self.n_far += 1
-        if self.n_far > (5 if width > 0 else 2):
-            self.n_far = self.n_held = 0
-            return False
         self.n_held += 1
+        if self.n_far > (5 if width > 0 else 2):
+            return False
         return self.n_held <= (3 if width > 0 and beyond > 500 * width else 1)
 
     def _restart(self, y, weight):
