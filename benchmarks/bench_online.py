@@ -40,10 +40,21 @@ def denoise(**params):
 
 
 def row_by_row(y):
-    denoiser = OnlineTVDenoiser(learning_rate=0.5, keep_history=False)
-    for i in range(len(y)):
-        denoiser.partial_fit([i], y[i : i + 1])
-        denoiser.predict([i])
+    """One row a call through the scikit-learn interface, as arrays."""
+    denoiser = OnlineTVDenoiser(learning_rate=0.5)
+    for i, position in enumerate(np.arange(float(len(y)))[:, None, None]):
+        denoiser.partial_fit(position, y[i : i + 1])
+        denoiser.predict(position)
+
+
+def one_by_one(**params):
+    def run(y):
+        denoiser = OnlineTVDenoiser(**params)
+        for label in y.tolist():
+            denoiser.predict_one()
+            denoiser.learn_one(label)
+
+    return run
 
 
 def peers():
@@ -92,6 +103,14 @@ def main():
         )
     figure = nanoseconds(row_by_row, 2000, 3)
     print(f"| partial_fit and predict, row by row | 2000 | {figure:.0f} |")
+    for rate in (0.5, "auto"):
+        for kept in (False, True):
+            run = one_by_one(learning_rate=rate, keep_history=kept)
+            figure = nanoseconds(run, 20000, 3)
+            print(
+                f"| predict_one and learn_one, {rate!r}, keep_history={kept} | 20000 "
+                f"| {figure:.0f} |"
+            )
     if with_peers:
         for name, (run, n) in peers().items():
             print(f"| {name} | {n} | {nanoseconds(run, n, 3):.0f} |")
