@@ -4,8 +4,8 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from sktvdenoise._positions import check_ordered
 from sktvdenoise._signal import channels
-from sktvdenoise.offline import ordered
 from sktvdenoise.path import FusedLassoPath
 
 __all__ = ["FusedLassoPathDisplay"]
@@ -229,7 +229,7 @@ class FusedLassoPathDisplay:
         if loss != "squared":
             raise ValueError(f"The path is drawn for loss='squared', not {loss!r}.")
         reader = type(estimator)(missing=estimator.missing)
-        positions, rows, weights, _, _ = ordered(reader, X, y, sample_weight)
+        positions, rows, weights, _, _ = check_ordered(reader, X, y, sample_weight)
         if rows.shape[1] != 1:
             raise ValueError(
                 f"One output can be drawn at a time; y has {rows.shape[1]}."

@@ -253,3 +253,45 @@ def _refuse(bad, name, what):
 
 def _first_row(bad):
     return int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+
+
+def check_ordered(estimator, X, y, sample_weight):
+    """Validated data in the order of their positions.
+
+    Returns
+    -------
+    positions : ndarray of shape (n_samples,)
+    rows : ndarray of shape (n_samples, n_outputs)
+    weights : ndarray of shape (n_samples,) or (n_samples, n_outputs), or None
+    shape : tuple
+        Of `y`.
+    order : ndarray of shape (n_samples,)
+        The rows that they were.
+    """
+    skip = estimator.missing == "skip"
+    positions = check_positions(estimator, X, reset=True)
+    labels = check_labels(y, len(positions), allow_nan=skip)
+    weights = None
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(positions))
+    check_squares(labels, weights)
+    order = np.argsort(positions, kind="stable")
+    rows = labels.reshape(len(labels), -1)[order]
+    if weights is not None:
+        weights = weights[order]
+    if skip:
+        weights = _observed(rows, weights)
+    return positions[order], rows, weights, labels.shape, order
+
+
+def _observed(rows, weights):
+    """Weights of shape (n_samples, n_outputs) that are zero where a label is NaN."""
+    observed = ~np.isnan(rows)
+    w = observed * (1.0 if weights is None else weights[:, None])
+    empty = ~w.any(axis=0)
+    if empty.any():
+        raise ValueError(
+            f"Input y contains NaN in every weighted row of column "
+            f"{int(np.argmax(empty))}: nothing was observed."
+        )
+    return w

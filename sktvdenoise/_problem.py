@@ -3,7 +3,7 @@
 import numpy as np
 
 from sktvdenoise import _group, _likelihood, _signal
-from sktvdenoise._positions import LARGEST, check_weights
+from sktvdenoise._positions import LARGEST, check_number, check_weights
 from sktvdenoise.losses import LOSSES
 
 
@@ -31,6 +31,23 @@ def check_exposure(exposure, labels, order=None):
         row = row if order is None else int(order[row])
         raise ValueError(f"y is positive in row {row}, but its exposure is 0.")
     return exposure
+
+
+def check_penalty(alpha, tv_budget, rules=()):
+    """Refuse anything but exactly one of a penalty and a budget."""
+    if alpha is not None and tv_budget is not None:
+        raise ValueError(
+            f"Exactly one of alpha and tv_budget must be given: alpha must be None "
+            f"when tv_budget is set, got alpha={alpha!r} and tv_budget={tv_budget!r}."
+        )
+    if alpha is None and tv_budget is None:
+        raise ValueError("Exactly one of alpha and tv_budget must be given, got none.")
+    if isinstance(alpha, str) and alpha in rules:
+        return
+    if alpha is not None:
+        check_number("alpha", alpha)
+    else:
+        check_number("tv_budget", tv_budget)
 
 
 def check_combination(

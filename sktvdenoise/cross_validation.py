@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from sktvdenoise._knots import held_out_errors
-from sktvdenoise._positions import check_labels, check_weights
+from sktvdenoise._positions import check_labels, check_ordered, check_weights
 from sktvdenoise._signal import Shrinkage, channels
-from sktvdenoise.offline import FusedLasso, ordered
+from sktvdenoise.offline import FusedLasso
 from sktvdenoise.path import FusedLassoPath, noise_scale
 
 __all__ = ["FusedLassoCV", "InterleavedKFold"]
@@ -215,7 +215,9 @@ class FusedLassoCV(FusedLasso):
             If `X` holds dates.
         """
         self._check_refit()
-        positions, rows, weights, shape, order = ordered(self, X, y, sample_weight)
+        positions, rows, weights, shape, order = check_ordered(
+            self, X, y, sample_weight
+        )
         path = FusedLassoPath(channels(rows, weights), rows.shape)
         self.alphas_ = self._candidates(path)
         rank = np.empty_like(order)
@@ -345,7 +347,7 @@ def fold_scores(fold, train, test, X, y, sample_weight, alphas, estimator, score
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, _num_samples(X))[train]
     data = _safe_indexing(X, train), _safe_indexing(y, train), sample_weight
-    positions, rows, weights, shape, _ = ordered(model, *data)
+    positions, rows, weights, shape, _ = check_ordered(model, *data)
     path = FusedLassoPath(channels(rows, weights), rows.shape)
     labels = check_labels(y, allow_nan=True)[test]
     test = test[~np.isnan(labels).reshape(len(test), -1).any(axis=1)]
