@@ -35,52 +35,27 @@ _MEANS = next(row for row in _ROWS if row["kind"] == Kind.ROBUST_MEANS)
 _MOST_PENDING = 256
 
 
-class Stream:
-    """Forecasts of one stream, their errors, and its breakpoints.
+class LevelStream:
+    """Forecasts of one stream and the standard deviations of their errors.
 
-    Parameters
-    ----------
-    learning_rate : {"auto", "theory", "mixable"} or float
-    bound : float or None
-        Largest absolute label, or None to learn it.
-    pruned : bool
-        Whether experts die.
+    A subclass has `forecast`, the prediction of the next label, and `_pass`.
 
     Attributes
     ----------
     n_samples_seen : int
     """
 
-    def __init__(self, learning_rate, bound, pruned):
-        self._pruned = pruned
-        self._code, self._rate = Rate.FIXED, learning_rate
-        if isinstance(learning_rate, str):
-            # The guard of "auto" is the learner of "theory".
-            name = "theory" if learning_rate == "auto" else learning_rate
-            self._code, self._rate = Rate[name.upper()], 0.0
-        self._flh, self._table = new_stream(
-            PRUNED_CAPACITY if pruned else 2, bound or 0
-        )
+    def __init__(self):
         self._spread = new_spread()
-        self._pool = self._memory = None
-        if learning_rate == "auto":
-            self._pool, self._memory = new_pool(_ROWS, _MEMORY_SIZE)
-        self._summary = breakpoints.new_state()
-        self._pending = []
         self.n_samples_seen = 0
-
-    def __getstate__(self):
-        # The same whether labels came one by one or in batches.
-        self._push_pending()
-        return vars(self).copy()
 
     def __setstate__(self, state):
         self.__dict__.update(state)
         make_writeable(self)
 
     @property
-    def has_pool(self):
-        return self._pool is not None
+    def std(self):
+        return _online.std_of(self._spread)
 
     def learn(self, y, weights):
         """Learn labels; NaN and those of weight 0 are passed over.
@@ -91,34 +66,79 @@ class Stream:
             Forecasts made before and after each label, and the standard
             deviations of the label that was, and that will be, next.
         """
+        x, z, std, next_std = np.empty((4, len(y)))
+        self._pass(y, weights, x, z)
+        spread_pass(y, weights, x, self._spread, std, next_std)
+        self.n_samples_seen += len(y)
+        return x, z, std, next_std
+
+    def learn_one(self, y):
+        """Learn one label, as `learn` does with weight 1."""
+        self.learn(np.array([y]), np.ones(1))
+
+    def _pass(self, y, weights, x, z):
+        """Learn labels; write the forecasts made before and after each."""
+        raise NotImplementedError
+
+
+class Stream(LevelStream):
+    """The stream of `OnlineTVDenoiser`, with its experts and breakpoints.
+
+    Parameters
+    ----------
+    learning_rate : {"auto", "theory", "mixable"} or float
+    bound : float or None
+        Largest absolute label, or None to learn it.
+    pruned : bool
+        Whether experts die.
+    """
+
+    def __init__(self, learning_rate, bound, pruned):
+        super().__init__()
+        self._pruned = pruned
+        self._code, self._rate = Rate.FIXED, learning_rate
+        if isinstance(learning_rate, str):
+            # The guard of "auto" is the learner of "theory".
+            name = "theory" if learning_rate == "auto" else learning_rate
+            self._code, self._rate = Rate[name.upper()], 0.0
+        self._flh, self._table = new_stream(
+            PRUNED_CAPACITY if pruned else 2, bound or 0
+        )
+        self._pool = self._memory = None
+        if learning_rate == "auto":
+            self._pool, self._memory = new_pool(_ROWS, _MEMORY_SIZE)
+        self._summary = breakpoints.new_state()
+        self._pending = []
+
+    def __getstate__(self):
+        # The same whether labels came one by one or in batches.
+        self._push_pending()
+        return vars(self).copy()
+
+    @property
+    def has_pool(self):
+        return self._pool is not None
+
+    def learn(self, y, weights):
         if len(y) == 1 and weights[0] == 1.0 and not np.isnan(y[0]):
             before = self.forecast, self.std
             self.learn_one(float(y[0]))
             row = np.array([before[0], self.forecast, before[1], self.std])
             return row[:, None]
-        if not self._pruned:
-            self._make_room(len(y))
-        x, z, std, next_std = np.empty((4, len(y)))
-        flh_pass(
-            y,
-            weights,
-            self._flh,
-            self._table,
-            self._code,
-            self._rate,
-            self._pruned,
-            x,
-            z,
-        )
-        if self._pool is not None:
-            pool_pass(y, weights, self._pool, self._memory, _LAYOUT, x, z)
-        spread_pass(y, weights, x, self._spread, std, next_std)
         learned = ~np.isnan(y) & (weights > 0)
         rows = self.n_samples_seen + np.flatnonzero(learned)
+        result = super().learn(y, weights)
         self._push_pending()
         breakpoints.push(self._summary, y[learned], rows)
-        self.n_samples_seen += len(y)
-        return x, z, std, next_std
+        return result
+
+    def _pass(self, y, weights, x, z):
+        if not self._pruned:
+            self._make_room(len(y))
+        state = self._flh, self._table, self._code, self._rate, self._pruned
+        flh_pass(y, weights, *state, x, z)
+        if self._pool is not None:
+            pool_pass(y, weights, self._pool, self._memory, _LAYOUT, x, z)
 
     def learn_one(self, y):
         """Learn one label, as `learn` does with weight 1."""
@@ -147,10 +167,6 @@ class Stream:
         if self._pool is None:
             return _online.forecast_of(self._flh)
         return _pool.forecast_of(self._pool)
-
-    @property
-    def std(self):
-        return _online.std_of(self._spread)
 
     @property
     def bound(self):
