@@ -59,7 +59,7 @@ def check_positions(estimator, X, *, reset):
     return positions
 
 
-def check_labels(y, n_samples=None, *, allow_nan=False, bound=None):
+def check_labels(y, n_samples=None, *, allow_nan=False, bound=None, name="y"):
     """Return the labels `y` as a C-contiguous float array, one- or two-dimensional.
 
     Parameters
@@ -72,6 +72,8 @@ def check_labels(y, n_samples=None, *, allow_nan=False, bound=None):
     bound : float, default=None
         The largest absolute label that is allowed; None allows 1e140, whose square
         is still a floating-point number.
+    name : str, default="y"
+        What messages call it.
 
     Raises
     ------
@@ -83,20 +85,20 @@ def check_labels(y, n_samples=None, *, allow_nan=False, bound=None):
     """
     if y is None:
         raise ValueError(
-            "This estimator requires y to be passed, but the target y is None."
+            f"This estimator requires y to be passed, but the target {name} is None."
         )
     if not _is_plain(y):
-        _refuse_times(y, "y", "Labels")
-    y = np.ascontiguousarray(_as_float(y, "y"))
+        _refuse_times(y, name, "Labels")
+    y = np.ascontiguousarray(_as_float(y, name))
     if n_samples is not None and y.shape[0] != n_samples:
         raise ValueError(
             f"X and y must have the same number of rows: X has {n_samples}, "
             f"y has shape {y.shape}."
         )
     if y.ndim == 2 and y.shape[1] == 0:
-        raise ValueError(f"y has 0 columns (shape {y.shape}).")
-    _refuse_not_finite(y, "y", allow_nan=allow_nan)
-    check_size(y, bound, "Label y")
+        raise ValueError(f"{name} has 0 columns (shape {y.shape}).")
+    _refuse_not_finite(y, name, allow_nan=allow_nan)
+    check_size(y, bound, f"Label {name}")
     return y
 
 

@@ -10,9 +10,18 @@ from sktvdenoise._positions import (
     check_squares,
     check_weights,
 )
+from sktvdenoise._regret_curve import OracleInequality, RegretCurve, regret_curve
 from sktvdenoise._signal import solution, variation
 
-__all__ = ["TVOracle", "dynamic_regret", "path_variation", "tv_oracle"]
+__all__ = [
+    "OracleInequality",
+    "RegretCurve",
+    "TVOracle",
+    "dynamic_regret",
+    "path_variation",
+    "regret_curve",
+    "tv_oracle",
+]
 
 
 @dataclass(frozen=True)
