@@ -9,12 +9,11 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 
 import numpy as np
 from scipy.stats import norm
 
-from sktvdenoise._console import say, settle, signals_raise
+from sktvdenoise._console import progress_bar, say, settle, signals_raise
 from sktvdenoise._csv import (
     InputError,
     NumberColumns,
@@ -343,17 +342,10 @@ def _with_name_of_column(table):
 
 
 def _with_progress(batches, share_read):
-    shown = time.monotonic()
-    try:
+    with progress_bar() as show:
         for batch in batches:
             yield batch
-            if time.monotonic() - shown > 0.1:
-                shown = time.monotonic()
-                share = share_read()
-                bar = "#" * int(30 * share)
-                say(f"\r[{bar:<30}] {share:4.0%}", end="")
-    finally:
-        say("\r" + " " * 37 + "\r", end="")
+            show(share_read())
 
 
 def _regret_table(y, columns, budgets):

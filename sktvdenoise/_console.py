@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 _ENDING = [
     getattr(signal, name)
@@ -32,6 +33,24 @@ def settle(stream):
     except OSError:
         with contextlib.suppress(OSError), open(os.devnull, "wb") as sink:
             os.dup2(sink.fileno(), stream.fileno())
+
+
+@contextlib.contextmanager
+def progress_bar():
+    """A function that shows, at most ten times a second, the share that is done."""
+    shown = time.monotonic()
+
+    def show(share):
+        nonlocal shown
+        if time.monotonic() - shown > 0.1:
+            shown = time.monotonic()
+            bar = "#" * int(30 * share)
+            say(f"\r[{bar:<30}] {share:4.0%}", end="")
+
+    try:
+        yield show
+    finally:
+        say("\r" + " " * 37 + "\r", end="")
 
 
 @contextlib.contextmanager
