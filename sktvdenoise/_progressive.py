@@ -91,13 +91,19 @@ class Learner:
         return Learner(clone(self.final)).one_pass(method)(X, y, **params)
 
 
-def can_stream(model):
-    """Whether `model` is a `Learner`'s."""
+def can_go_on(model, X):
+    """Whether a fitted model can learn the rows of `X`, too.
+
+    Denoisers can't go back: their rows must not lie before the last one learned.
+    """
     try:
-        Learner(model)
+        final = Learner(model).final
     except TypeError:
         return False
-    return True
+    last = getattr(final, "_last_position", None)
+    if last is None or not _num_samples(X):
+        return True
+    return bool(np.ravel(_safe_indexing(X, [0]))[0] >= last)
 
 
 def _flat(model, name=None):
@@ -365,8 +371,11 @@ def default_scoring(model):
 
 def method_of(scorer, model, rows):
     """The method whose predictions a scorer asks for."""
+    X, y = rows.X, rows.y
+    if not rows.seen.all():
+        X, y = _safe_indexing(X, np.flatnonzero(rows.seen)), y[rows.seen]
     try:
-        scorer(Recorded(model, {}, rows.classes), rows.X, rows.y)
+        scorer(Recorded(model, {}, rows.classes), X, y)
     except Wanted as wanted:
         return wanted.method
     raise TypeError(f"{scorer!r} asks for none of {', '.join(METHODS)}.")

@@ -8,7 +8,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from sktvdenoise._positions import check_number, check_weights
 from sktvdenoise._progressive import (
-    can_stream,
+    can_go_on,
     continued,
     default_scoring,
     score_of,
@@ -61,7 +61,7 @@ class _ContinuedScorer(BaseEstimator):
         score : float
         """
         scoring = self._scoring(estimator)
-        if self.learn and can_stream(estimator):
+        if self.learn and can_go_on(estimator, X):
             scorer, estimator, rows = continued(estimator, X, y, scoring, sample_weight)
             y, seen, weights = rows.y, rows.seen, rows.weights
         else:
@@ -120,8 +120,9 @@ class DynamicRegretScorer(_ContinuedScorer):
             check_number("bound", self.bound, positive=True)
 
     def _negative_regret(self, estimator, X, y, sample_weight=None):
+        predictions = estimator.predict(X)
         y, weights = check_truth(y, sample_weight)
-        x = check_prediction(estimator.predict(X), y, weights, "the prediction")
+        x = check_prediction(predictions, y, weights, "the prediction")
         loss = losses(y, x, weights).sum()
         if self.tv_budget is None:
             # Without labels but zeros the bound doesn't count.
@@ -149,7 +150,8 @@ def make_dynamic_regret_scorer(tv_budget=None, *, bound=None, learn=True):
     learn : bool, default=True
         Whether an estimator with `partial_fit` (or a pipeline of such) goes on
         learning, on a copy, through the scored rows, each after its prediction.
-        Other estimators, and with False all, predict the rows as they are.
+        Other estimators, and with False all, predict the rows as they are; so do
+        denoisers if the first row lies before the last one they were fitted to.
 
     Returns
     -------
@@ -183,7 +185,9 @@ def make_dynamic_regret_scorer(tv_budget=None, *, bound=None, learn=True):
     row and on constant labels.
 
     An estimator that learns needs rows in order of time, later than those it was
-    fitted to: :class:`~sklearn.model_selection.TimeSeriesSplit` makes such folds.
+    fitted to: :class:`~sklearn.model_selection.TimeSeriesSplit` makes such folds. The
+    score of a training set, as :func:`~sklearn.model_selection.learning_curve`
+    computes it, is one of estimates that have seen the labels.
 
     References
     ----------
