@@ -8,6 +8,7 @@ from sktvdenoise._positions import check_labels
 # From the palette of Okabe and Ito (2008), told apart with any colour vision and,
 # by their lightness, in print without colours.
 GREY, BLUE, VERMILION, BLACK = "#999999", "#0072B2", "#D55E00", "#000000"
+GREEN, PURPLE, ORANGE, SKY = "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 
 
 def in_order(X, y):
