@@ -12,6 +12,9 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.cross_validation`: `FusedLassoCV`, its penalty by cross-validation;
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
   sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;
+- `sktvdenoise.model_selection`: `progressive_val_predict` and scores of what it
+  predicts, each row before its label is learned; `sktvdenoise.comparison`:
+  `compare_denoisers`, the online denoiser and tuned ones side by side;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
   and `ExpertWeightsDisplay`, of what the experts made of a stream;
 - `sktvdenoise.datasets`: signals with their truth, and the Nile;
