@@ -11,12 +11,14 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.losses`: those of counts and of labels, for the same questions;
 - `sktvdenoise.cross_validation`: `FusedLassoCV`, its penalty by cross-validation;
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
-  sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;
+  sequence in hindsight with a given total variation, `regret_curve`, that for every
+  variation at once, and `tv_oracle`, this sequence;
 - `sktvdenoise.model_selection`: `progressive_val_predict` and scores of what it
   predicts, each row before its label is learned; `sktvdenoise.comparison`:
   `compare_denoisers`, the online denoiser and tuned ones side by side;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
-  and `ExpertWeightsDisplay`, of what the experts made of a stream;
+  `ExpertWeightsDisplay`, of what the experts made of a stream, and
+  `RegretCurveDisplay`, of the regret of several estimators;
 - `sktvdenoise.datasets`: signals with their truth, and the Nile;
 - `sktvdenoise.experts`, `sktvdenoise.aggregation`: the algorithm in a few lines of
   numpy.
@@ -36,10 +38,19 @@ except ImportError as error:
 from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.filter import OnlineTVFilter
-from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
+from sktvdenoise.metrics import (
+    dynamic_regret,
+    path_variation,
+    regret_curve,
+    tv_oracle,
+)
 from sktvdenoise.offline import FusedLasso, fused_lasso, fused_lasso_path
 from sktvdenoise.online import OnlineTVDenoiser
-from sktvdenoise.plotting import DenoisingDisplay, ExpertWeightsDisplay
+from sktvdenoise.plotting import (
+    DenoisingDisplay,
+    ExpertWeightsDisplay,
+    RegretCurveDisplay,
+)
 
 __all__ = [
     "DenoisingDisplay",
@@ -50,10 +61,12 @@ __all__ = [
     "InterleavedKFold",
     "OnlineTVDenoiser",
     "OnlineTVFilter",
+    "RegretCurveDisplay",
     "__version__",
     "dynamic_regret",
     "fused_lasso",
     "fused_lasso_path",
     "path_variation",
+    "regret_curve",
     "tv_oracle",
 ]

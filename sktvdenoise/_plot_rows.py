@@ -8,7 +8,7 @@ from sktvdenoise._positions import check_labels
 # From the palette of Okabe and Ito (2008), told apart with any colour vision and,
 # by their lightness, in print without colours.
 GREY, BLUE, VERMILION, BLACK = "#999999", "#0072B2", "#D55E00", "#000000"
-GREEN, PURPLE, ORANGE, SKY = "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
+CURVES = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def in_order(X, y):
@@ -53,6 +53,15 @@ def draw_line(ax, x, y, kwargs, **defaults):
     from matplotlib.lines import Line2D
 
     return ax.plot(x, y, **defaults | normalize_kwargs(kwargs, Line2D))[0]
+
+
+def shorten_dates(ax, positions):
+    """Ticks that say the year once, if the positions on the x axis are dates."""
+    from matplotlib.dates import ConciseDateFormatter
+
+    if np.asarray(positions).dtype.kind == "M":
+        locator = ax.xaxis.get_major_locator()
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def draw_breakpoints(ax, places, kwargs):

@@ -16,13 +16,8 @@ from sklearn.utils._optional_dependencies import (
 from sktvdenoise._console import aligned, figure
 from sktvdenoise._plot_rows import (
     BLACK,
-    BLUE,
-    GREEN,
+    CURVES,
     GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
     draw_line,
     in_order,
     name_of,
@@ -236,10 +231,9 @@ class DenoiserComparison:
             zorder=2,
         )
         excess = np.cumsum((self._losses - self._losses[k])[:, judged], axis=1)
-        colours = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
         for i, row in enumerate(self.contenders[:-n_oracles]):
             style = {
-                "color": colours[i % len(colours)],
+                "color": CURVES[i % len(CURVES)],
                 "linestyle": "--" if row.sees == OTHERS else "-",
                 "linewidth": 1.5 if i == 0 else 1.0,
                 "zorder": 4 - i / len(self.contenders),

@@ -17,10 +17,17 @@ from sktvdenoise._plot_rows import (
     in_order,
     name_of,
     one_output,
+    shorten_dates,
 )
+from sktvdenoise._regret_plot import RegretCurveDisplay
 from sktvdenoise.metrics import tv_oracle
 
-__all__ = ["DenoisingDisplay", "ExpertWeightsDisplay", "FusedLassoPathDisplay"]
+__all__ = [
+    "DenoisingDisplay",
+    "ExpertWeightsDisplay",
+    "FusedLassoPathDisplay",
+    "RegretCurveDisplay",
+]
 
 
 class DenoisingDisplay:
@@ -147,8 +154,6 @@ class DenoisingDisplay:
             If matplotlib is not installed.
         """
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        from matplotlib.dates import ConciseDateFormatter
-
         if ax is None:
             import matplotlib.pyplot as plt
 
@@ -202,9 +207,7 @@ class DenoisingDisplay:
         ax.set(xlabel=self.position_name, ylabel=self.value_name)
         # The search for the best corner looks at every point.
         ax.legend(loc="best" if len(self.positions) <= 10_000 else "upper right")
-        if np.asarray(self.positions).dtype.kind == "M":
-            locator = ax.xaxis.get_major_locator()
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        shorten_dates(ax, self.positions)
 
         self.ax_ = ax
         self.figure_ = ax.figure
