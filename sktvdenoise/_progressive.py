@@ -66,10 +66,14 @@ class Learner:
             X = step.transform(X)
         self.final.partial_fit(X, y, **params)
 
-    def predict(self, X, method):
+    def transform(self, X):
+        """What the last step gets to see."""
         for step, _ in self._transformers:
             X = step.transform(X)
-        return getattr(self.final, method)(X)
+        return X
+
+    def predict(self, X, method):
+        return getattr(self.final, method)(self.transform(X))
 
     def one_pass(self, method):
         """The method that predicts and learns many rows at once, or None.
@@ -97,13 +101,13 @@ def can_go_on(model, X):
     Denoisers can't go back: their rows must not lie before the last one learned.
     """
     try:
-        final = Learner(model).final
+        learner = Learner(model)
     except TypeError:
         return False
-    last = getattr(final, "_last_position", None)
+    last = getattr(learner.final, "_last_position", None)
     if last is None or not _num_samples(X):
         return True
-    return bool(np.ravel(_safe_indexing(X, [0]))[0] >= last)
+    return bool(np.ravel(learner.transform(_cut(X, 0, 1)))[0] >= last)
 
 
 def _flat(model, name=None):

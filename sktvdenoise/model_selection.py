@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
@@ -307,12 +307,17 @@ def iter_progressive_val_score(
     _check_range(rows, warmup_size, delay)
     single, scorers = _scorers(scoring, learner.final)
     for name, scorer in scorers.items():
-        kind = _RUNNING.get(scorer) if isinstance(scorer, str) else None
-        if kind is not None and not (kind is _Accuracy and rows.y.ndim == 2):
-            scorers[name] = kind(learner)
+        kind = None
+        if isinstance(scorer, str) and is_regressor(learner.final):
+            kind = _ERRORS.get(scorer)
+        elif scorer == "accuracy" and is_classifier(learner.final) and rows.y.ndim == 1:
+            kind = _Accuracy
+        if kind is None:
+            scorers[name] = _Anew(
+                check_scoring(scoring=scorer), learner, rows, warmup_size
+            )
         else:
-            checked = check_scoring(scoring=scorer)
-            scorers[name] = _Anew(checked, learner, rows, warmup_size)
+            scorers[name] = kind()
     return _scores(learner, rows, scorers, single, warmup_size, delay, step, verbose)
 
 
@@ -381,7 +386,7 @@ class _Mean:
 
     method = "predict"
 
-    def __init__(self, learner):
+    def __init__(self):
         self._weight, self._mean = 0.0, np.nan
 
     def add(self, rows, start, stop, predictions):
@@ -427,11 +432,10 @@ class _Accuracy(_Mean):
         return float(self._mean)
 
 
-_RUNNING = {
+_ERRORS = {
     "neg_mean_squared_error": _SquaredError,
     "neg_root_mean_squared_error": _RootSquaredError,
     "neg_mean_absolute_error": _AbsoluteError,
-    "accuracy": _Accuracy,
 }
 
 

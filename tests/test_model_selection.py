@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import MiniBatchKMeans
@@ -282,6 +283,27 @@ def test_the_estimator_is_not_changed(stream):
         assert_array_equal(progressive_val_predict(model, X, y, warmup_size=1), first)
 
 
+def test_positions_in_a_pipeline_are_those_after_the_transformers(stream):
+    X, y, _ = stream
+    model = make_pipeline(FunctionTransformer(np.negative), OnlineTVDenoiser())
+    expected = progressive_val_predict(OnlineTVDenoiser(), X, y)
+    assert_array_equal(
+        progressive_val_predict(model, -X, y, warmup_size=1), expected[1:]
+    )
+
+
+def test_sparse_and_polars_rows():
+    X, y = regression()
+    table = pytest.importorskip("polars").DataFrame(X, schema=list("abc"))
+    model = SGDRegressor(random_state=0)
+    expected = progressive_val_predict(model, X, y, warmup_size=1)
+    assert_array_equal(
+        progressive_val_predict(model, table, y, warmup_size=1), expected
+    )
+    sparse = progressive_val_predict(model, csr_array(X), y, warmup_size=1)
+    assert sparse.shape == expected.shape
+
+
 def test_frames_are_cut_like_arrays(stream):
     X, y, _ = stream
     expected = progressive_val_predict(OnlineTVDenoiser(), X, y, delay=1)
@@ -471,6 +493,19 @@ def test_other_bad_arguments():
         progressive_val_predict(SGDRegressor(), X, y, delay=2)
     with pytest.raises(ValueError, match=r"X and y|inconsistent numbers"):
         progressive_val_predict(GaussianNB(), X, y[:5] > 0)
+
+
+def test_scores_that_do_not_fit_the_labels_are_refused_before_learning():
+    X, y = regression()
+    kinds = np.where(y > np.median(y), "high", "low")
+    with pytest.raises(ValueError, match="scoring"):
+        iter_progressive_val_score(SGDRegressor(), X, y, scoring="best")
+    with pytest.raises(ValueError, match="string"):
+        progressive_val_score(
+            SGDClassifier(), X, kinds, scoring="neg_mean_squared_error", warmup_size=1
+        )
+    with pytest.raises(ValueError, match="continuous"):
+        progressive_val_score(SGDRegressor(), X, y, scoring="accuracy", warmup_size=1)
 
 
 def test_an_error_tells_the_row_of_the_stream():

@@ -17,7 +17,7 @@ from sklearn.model_selection import (
     learning_curve,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from sktvdenoise import FusedLasso, OnlineTVDenoiser, OnlineTVFilter
 from sktvdenoise.metrics import (
@@ -350,5 +350,10 @@ def test_rows_that_go_back_are_predicted_and_not_learned(stream, scorer):
         assert same == (fold < 2)
     model = OnlineTVDenoiser().fit(X, y)
     assert scorer(model, X, y) == fixed(model, X, y)
+    backwards = make_pipeline(FunctionTransformer(np.negative), OnlineTVDenoiser())
+    backwards.fit(-X[:100], y[:100])
+    model = OnlineTVDenoiser().fit(X[:100], y[:100])
+    found = scorer(backwards, -X[100:], y[100:])
+    assert found == scorer(model, X[100:], y[100:])
     with pytest.raises(ValueError, match="goes back"):
         scorer(model, X[[199, 3]] + 1, y[[199, 3]])
