@@ -167,11 +167,8 @@ class Rows:
             if not self.n_samples:
                 raise ValueError("X has 0 rows.")
         else:
-            skips = getattr(final, "missing", None) == "skip"
-            self.y = check_labels(y, self.n_samples, allow_nan=skips)
-        self.seen = np.ones(self.n_samples, dtype=bool)
-        if self.y.dtype.kind == "f":
-            self.seen = ~np.isnan(self.y.reshape(self.n_samples, -1)).any(axis=1)
+            self.y = check_labels(y, self.n_samples, allow_nan=skips_missing(final))
+        self.seen = labelled(self.y)
         self._by_row, self._constant, self._once = {}, {}, {}
         for name, value in (params or {}).items():
             if name == "classes":
@@ -207,6 +204,18 @@ class Rows:
         if first:
             params |= self._once
         return self.features(start, stop), self.y[start:stop], params
+
+
+def skips_missing(estimator):
+    """Whether NaN stands for a label that isn't there."""
+    return getattr(estimator, "missing", None) == "skip"
+
+
+def labelled(y):
+    """The rows in which no output's label is missing, as booleans."""
+    if y.dtype.kind != "f":
+        return np.ones(len(y), dtype=bool)
+    return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
 
 
 def _cut(array, start, stop):
@@ -249,7 +258,9 @@ def lead(learner, rows, methods, *, first=0, delay=0, stops=()):
     for start, stop in pairwise(ends):
         if one_pass is not None:
             X, y, params = rows.part(start, stop, first=start == 0)
-            yield start, stop, {methods[0]: one_pass(X, y, **params)}
+            with _naming_rows(start, stop):
+                predictions = one_pass(X, y, **params)
+            yield start, stop, {methods[0]: predictions}
             continue
         found = {method: [] for method in methods}
         for t in range(start, stop):

@@ -6,12 +6,15 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import UNUSED
 
-from sktvdenoise._positions import check_number, check_weights
+from sktvdenoise._positions import check_labels, check_number, check_weights
 from sktvdenoise._progressive import (
+    Recorded,
     can_go_on,
     continued,
     default_scoring,
+    labelled,
     score_of,
+    skips_missing,
 )
 from sktvdenoise._regret_curve import (
     RegretCurve,
@@ -67,6 +70,9 @@ class _ContinuedScorer(BaseEstimator):
         else:
             scorer = check_scoring(scoring=scoring)
             seen, weights = None, sample_weight
+            if skips_missing(estimator):
+                y = check_labels(y, allow_nan=True)
+                seen = labelled(y)
             if weights is not None:
                 weights = check_weights(weights, len(y), allow_all_zero=True)
         if truth is not None:
@@ -80,7 +86,8 @@ class _ContinuedScorer(BaseEstimator):
         if seen is not None and not seen.all():
             if not seen.any():
                 raise ValueError("Input y contains NaN in every row: nothing to score.")
-            estimator = estimator.at(seen)
+            if isinstance(estimator, Recorded):
+                estimator = estimator.at(seen)
             X, y = _safe_indexing(X, seen), y[seen]
             weights = None if weights is None else weights[seen]
         return score_of(scorer, estimator, X, y, weights)

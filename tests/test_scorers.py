@@ -333,12 +333,18 @@ def test_bad_truth_and_weights_are_refused(scorer):
 
 
 def test_missing_labels_do_not_count(scorer):
-    model = OnlineTVDenoiser(missing="skip").fit([0, 1], [1.0, 2.0])
-    y = np.array([1.0, np.nan, 3.0, 2.0])
-    found = scorer(model, [2, 3, 4, 5], y)
-    assert found == pytest.approx(scorer(model, [2, 4, 5], y[[0, 2, 3]]), rel=1e-12)
-    with pytest.raises(ValueError, match="nothing to score"):
-        scorer(model, [2, 3], [np.nan, np.nan])
+    y, w = np.array([1.0, np.nan, 3.0, 2.0]), np.array([1.0, 1.0, 2.0, 3.0])
+    for model in (OnlineTVDenoiser(missing="skip"), FusedLasso(missing="skip")):
+        model.fit([0, 1], [1.0, 2.0])
+        found = scorer(model, [2, 3, 4, 5], y, sample_weight=w)
+        kept = [0, 2, 3]
+        expected = scorer(model, [2, 4, 5], y[kept], sample_weight=w[kept])
+        assert found == pytest.approx(expected, rel=1e-12)
+        with pytest.raises(ValueError, match="nothing to score"):
+            scorer(model, [2, 3], [np.nan, np.nan])
+        # The truth is there for all rows.
+        truth = scorer(model, [2, 3, 4, 5], y, truth=[1.0, 9.0, 1.0, 1.0])
+        assert truth != scorer(model, [2, 4, 5], y[kept], truth=np.ones(3))
 
 
 def test_rows_that_go_back_are_predicted_and_not_learned(stream, scorer):
