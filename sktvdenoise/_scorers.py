@@ -132,8 +132,9 @@ class DynamicRegretScorer(_ContinuedScorer):
         x = check_prediction(predictions, y, weights, "the prediction")
         loss = losses(y, x, weights).sum()
         if self.tv_budget is None:
-            # Without labels but zeros the bound doesn't count.
-            bound = self.bound or np.abs(y).max() or 1.0
+            scored = y if weights is None else y[weights > 0]
+            # Where all labels are 0 the bound doesn't count.
+            bound = self.bound or np.abs(scored).max() or 1.0
             curve = RegretCurve.of(y, weights, loss)
             return -curve.oracle_inequality(bound).value
         rows = y.reshape(len(y), -1)

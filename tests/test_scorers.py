@@ -74,6 +74,13 @@ def test_without_a_budget_variation_is_charged_for(stream):
     curve = regret_curve(labels, model.partial_fit_predict(later, labels))
     bound = np.abs(labels).max()
     assert found == -curve.oracle_inequality(bound).value
+    # A row without weight might as well not be there.
+    zero = np.r_[0.0, np.ones(len(labels))]
+    rows, more = np.r_[later[:1], later], np.r_[1e3, labels]
+    model = FusedLasso().fit(X, y)
+    alone = neg_dynamic_regret(model, later, labels, sample_weight=zero[1:])
+    weighted = neg_dynamic_regret(model, rows, more, sample_weight=zero)
+    assert weighted == pytest.approx(alone, rel=1e-12)
     # It is the least over all budgets, so no budget's own trade is above it.
     for budget in np.linspace(0, 1.2 * path_variation(labels), 60):
         charge = len(labels) ** (1 / 3) * budget ** (2 / 3) * bound ** (4 / 3)
