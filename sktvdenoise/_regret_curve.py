@@ -29,7 +29,7 @@ class OracleInequality(NamedTuple):
         at its variation. At most 0 if the predictions kept the rate, constant 1,
         against every sequence.
     tv_budget : float
-        Variation of the sequence with the least sum; the smallest if several tie.
+        Variation of the sequence with the least sum.
     """
 
     value: float
@@ -210,10 +210,8 @@ class RegretCurve:
         found = len(self.tv_budget)
         losses = np.append(self.oracle_loss, self._oracle(candidates[found:])[1])
         sums = losses + factor * np.cbrt(candidates) ** 2
-        best = np.flatnonzero(sums == sums.min())
-        return OracleInequality(
-            float(self.loss - sums[best[0]]), float(candidates[best].min())
-        )
+        best = np.argmin(sums)
+        return OracleInequality(float(self.loss - sums[best]), float(candidates[best]))
 
     def _oracle(self, budgets):
         """Multiplier and loss of the oracle at any budgets.
