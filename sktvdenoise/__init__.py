@@ -13,6 +13,9 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
   sequence in hindsight with a given total variation, `regret_curve`, that for every
   variation at once, and `tv_oracle`, this sequence;
+- `sktvdenoise.model_selection`: `progressive_val_predict` and scores of what it
+  predicts, each row before its label is learned; `sktvdenoise.comparison`:
+  `compare_denoisers`, the online denoiser and tuned ones side by side;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
   `ExpertWeightsDisplay`, of what the experts made of a stream, and
   `RegretCurveDisplay`, of the regret of several estimators;

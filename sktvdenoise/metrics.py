@@ -11,6 +11,11 @@ from sktvdenoise._positions import (
     check_weights,
 )
 from sktvdenoise._regret_curve import OracleInequality, RegretCurve, regret_curve
+from sktvdenoise._scorers import (
+    make_dynamic_regret_scorer,
+    make_progressive_scorer,
+    neg_dynamic_regret,
+)
 from sktvdenoise._signal import solution, variation
 
 __all__ = [
@@ -18,6 +23,9 @@ __all__ = [
     "RegretCurve",
     "TVOracle",
     "dynamic_regret",
+    "make_dynamic_regret_scorer",
+    "make_progressive_scorer",
+    "neg_dynamic_regret",
     "path_variation",
     "regret_curve",
     "tv_oracle",
