@@ -216,7 +216,7 @@ class _FLH:
         if not self.is_theory:
             label = max(ranges.label, 0.0)
             settings = settings._replace(
-                rate=float(self.rate), newton=NEWTON * self.rate
+                rate=float(self.rate), newton=float(self.rate)
             )
             if self.base in LEAST_SQUARES:
                 return settings._replace(low=-bound, high=bound)
@@ -244,10 +244,6 @@ class _FLH:
 
     def _norms(self, X):
         return np.sqrt(np.einsum("ij,ij->i", X, X) + self.intercept)
-
-
-# The Newton step at a given rate eta has beta = NEWTON * eta.
-NEWTON = 0.5
 
 
 class FLHEngine(_FLH):
