@@ -148,24 +148,34 @@ class _FLH:
         return self._new(p, self._settings(p, self._first_ranges()))
 
     def check(self, state, X, y, weights):
-        if self.is_theory and self.base not in LEAST_SQUARES:
+        if self.has_constants:
             learned = weights > 0
             ranges, _ = self._ranges(state).widened(
                 y[learned], self._norms(X[learned]), weights[learned]
             )
             self._settings(X.shape[1] + self.intercept, ranges)
 
-    def bounds(self, state):
-        """B, Y and R in force; infinite where there is none."""
-        ranges = self._ranges(state)
-        known = [max(float(v), 0.0) for v in ranges][:2]
-        return (self._bound(ranges.label), *known)
+    @property
+    def has_constants(self):
+        return self.is_theory and self.base not in LEAST_SQUARES
 
-    def constants(self, state):
-        """Constants of Example 13 in force, or None."""
-        if not self.is_theory or self.base in LEAST_SQUARES:
-            return None
+    def constants_of(self, state):
+        """Constants of Example 13 in force."""
         return self._constants(self._n_coefficients(state), self._ranges(state))
+
+    def rate_of(self, state):
+        ranges = self._ranges(state)
+        return self._settings(self._n_coefficients(state), ranges).rate
+
+    def bound_of(self, state):
+        """B in force; infinite where there is none."""
+        return self._bound(self._ranges(state).label)
+
+    def label_bound_of(self, state):
+        return max(float(self._ranges(state).label), 0.0)
+
+    def row_bound_of(self, state):
+        return max(float(self._ranges(state).row), 0.0)
 
     def _first_ranges(self):
         """Below every row where a range matters, infinite elsewhere."""
@@ -179,7 +189,7 @@ class _FLH:
             all_alike = self.loss.labels(1.0) == self.loss.labels(2.0)
             return Ranges(never if all_alike else at_once, at_once, 1.0)
         # Where predictions are drawn in depends on the labels, steps on both.
-        by_label = np.isfinite(self.loss.highest(1.0))
+        by_label = np.isfinite(self.loss.kept(1.0)).any()
         return Ranges(
             at_once if by_label else never,
             at_once if self.base == "ogd" else never,
@@ -222,10 +232,12 @@ class _FLH:
                 return settings._replace(low=-bound, high=bound)
             smoothness = self.loss.scale * self.loss.smoothness(label)
             row = max(ranges.row, _SMALLEST_BOUND)
+            low, high = self.loss.kept(label)
             return settings._replace(
-                box=bound,
+                box=min(bound, LARGEST),
                 convexity=self.alpha * smoothness * row**2,
-                high=self.loss.highest(label),
+                low=low,
+                high=high,
             )
         settings = settings._replace(weight_unit=ranges.weight)
         if self.base in LEAST_SQUARES:

@@ -90,9 +90,9 @@ class Loss(ABC):
         """
         return 1.0
 
-    def highest(self, largest):
-        """Where online predictions above are drawn in to; infinite for nowhere."""
-        return np.inf
+    def kept(self, largest):
+        """Range (low, high) that online predictions are drawn in to."""
+        return -np.inf, np.inf
 
     def extremes(self, radius, largest):
         """Greatest |f'|, greatest f'' and least f'' over |u| <= radius.
@@ -177,6 +177,9 @@ class Squared(ExponentialFamily):
 
     scale = 2.0
 
+    def kept(self, largest):
+        return -3.0 * largest, 3.0 * largest
+
     def mean(self, u):
         return u
 
@@ -239,9 +242,9 @@ class Poisson(ExponentialFamily):
     def smoothness(self, largest):
         return 2.0 * largest + 2.0
 
-    def highest(self, largest):
+    def kept(self, largest):
         """The rate is at most twice the largest count and 2."""
-        return np.log(self.smoothness(largest))
+        return -np.inf, np.log(self.smoothness(largest))
 
     def limits(self, y, weights):
         """A rate that expects 2e-16 events (or of all events) in all is 0 enough."""
@@ -427,10 +430,9 @@ def example_13(loss, *, bound, label_bound, row_bound, n_features):
     found = Constants(*map(float, found))
     if not all(0 < v < np.inf for v in found):
         raise ValueError(
-            "The theory's constants leave the range of floating-point numbers for "
-            f"{type(loss).__name__} loss with coefficients up to {B:g}, labels up to "
-            f"{label_bound:g} and rows up to {R:g}: divide X by a constant, or choose "
-            "another learning_rate."
+            f"With rows of norm {R:g} the theory's constants for the loss "
+            f"{type(loss).__name__} leave the range of floating-point numbers: divide X "
+            "by a constant, or choose another learning_rate."
         )
     return found
 
