@@ -150,10 +150,11 @@ class _FLH:
     def check(self, state, X, y, weights):
         if self.has_constants:
             learned = weights > 0
-            ranges, _ = self._ranges(state).widened(
+            ranges, beyond = self._ranges(state).widened(
                 y[learned], self._norms(X[learned]), weights[learned]
             )
-            self._settings(X.shape[1] + self.intercept, ranges)
+            if beyond:
+                self._constants(X.shape[1] + self.intercept, ranges)
 
     @property
     def has_constants(self):

@@ -743,7 +743,7 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
     def _learn_rows(self, original, y, classes, sample_weight, *, reset=False):
         begins = reset or not self.__sklearn_is_fitted__()
         X = self._check_rows(original, reset=begins)
-        y = _check_classes(y, len(X))
+        y = _check_classes(y, len(X), begins)
         weights = self._check_weights(sample_weight, len(X), whole=reset)
         if begins:
             known = np.unique(y if classes is None else classes)
@@ -786,17 +786,20 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
 
-def _check_classes(y, n_samples):
+def _check_classes(y, n_samples, begins):
+    """Labels as a one-dimensional array; what they may be is asked where it `begins`."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None."
         )
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    y = column_or_1d(y, warn=True)
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
+    if begins or not plain or y.size == 0:
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
     if len(y) != n_samples:
         raise ValueError(
             f"X and y must have the same number of rows: X has {n_samples}, y has "
             f"{len(y)}."
         )
-    check_classification_targets(y)
     return y
