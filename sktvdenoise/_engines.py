@@ -226,9 +226,7 @@ class _FLH:
         bound = self._bound(ranges.label)
         if not self.is_theory:
             label = max(ranges.label, 0.0)
-            settings = settings._replace(
-                rate=float(self.rate), newton=float(self.rate)
-            )
+            settings = settings._replace(rate=float(self.rate), newton=float(self.rate))
             if self.base in LEAST_SQUARES:
                 return settings._replace(low=-bound, high=bound)
             smoothness = self.loss.scale * self.loss.smoothness(label)
@@ -337,8 +335,7 @@ def _header(state):
 
 
 class NumpyFLHEngine(_FLH):
-    """By the steps in numpy, for losses that are not compiled: a row takes about 30
-    microseconds, and 2 more for each "ons" expert.
+    """By the steps in numpy, for losses that are not compiled.
 
     A state is a tuple: settings, ranges, `LinearFLH` and the number of rows.
     """

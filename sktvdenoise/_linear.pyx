@@ -289,24 +289,19 @@ cdef double learn_row(Linear* s, double* blocks, double y, double w,
         total = rescale(s, blocks)
 
     s.round += 1
+    if s.base == ONS or s.base == OGD:
+        mix(s, blocks, k.mean)
+    else:
+        s.guess = y if s.intercept else 0.0
     place = s.n_alive
     if s.pruned and s.round > 1:
         # Expert i = r 2^k, r odd, dies after round i + 2^(k+2) + 1, so only
-        # i = t - 1 - 2^(k+2) can die now, and k is the same for i and t - 1.
+        # i = t - 1 - 2^(k+2) can die now, and k is the same for i and t - 1. The
+        # newborn takes its place.
         victim = <double>(
             (s.round - 1) - 4 * ((s.round - 1) & -(s.round - 1)))
         if victim >= 1.0:
             place = place_of(s, blocks, victim)
-            if place < s.n_alive:
-                share = (blocks + place // SKTV_LANES * size
-                         + SHARE * SKTV_LANES + place % SKTV_LANES)
-                share[0] = 0.0
-    if s.base == ONS or s.base == OGD:
-        mix(s, blocks, k.mean)
-    elif s.intercept:
-        s.guess = y
-    else:
-        s.guess = 0.0
     # 1/(t+1) of the new total for the newborn, t/(t+1) for the others.
     bear(s, blocks, place, s.clock + 1, total / s.round, k.mean)
     return prediction

@@ -476,7 +476,9 @@ class FLHRegressor(RegressorMixin, _FLHBase):
         begins = reset or not self.__sklearn_is_fitted__()
         X = self._check_rows(original, reset=begins)
         loss = LOSSES.get(self.loss, self.loss) if begins else self._loss
-        y = check_labels(y, len(X), bound=self._label_limit() if begins else self._limit)
+        y = check_labels(
+            y, len(X), bound=self._label_limit() if begins else self._limit
+        )
         y = loss.check(y)
         weights = self._check_weights(sample_weight, len(X), whole=reset)
         if exposure is not None:
@@ -760,7 +762,9 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
         strange = known[codes] != y
         if strange.any():
             row = int(np.argmax(strange))
-            raise ValueError(f"y[{row}] = {y[row]!r} is not one of the classes {known}.")
+            raise ValueError(
+                f"y[{row}] = {y[row]!r} is not one of the classes {known}."
+            )
         positive = [1] if len(known) == 2 else range(len(known))
         columns = [(codes == k).astype(float) for k in positive]
         if begins:

@@ -32,17 +32,17 @@ __all__ = [
 ]
 
 
-def project_box(matrix, point, box):
+def project_box(inverse, point, box):
     r"""Nearest point of :math:`[-h, h]^p` in the norm of a matrix.
 
     Parameters
     ----------
-    matrix : ndarray of shape (p, p)
-        `A`, symmetric and positive definite.
+    inverse : ndarray of shape (p, p)
+        :math:`P = A^{-1}`, symmetric and positive definite.
     point : ndarray of shape (p,)
         `c`.
     box : float
-        `h`, infinite for no box.
+        `h`.
 
     Returns
     -------
@@ -51,11 +51,11 @@ def project_box(matrix, point, box):
 
     Notes
     -----
-    Block principal pivoting [1]_: guess which coordinates are at a bound, solve for the
-    others, exchange all that are infeasible: free ones beyond the box, and bound ones
-    that the gradient :math:`A (x - c)` pulls inside. When their number has not become
-    less for ten steps, only the last one is exchanged until it has, which is known to
-    end.
+    With multipliers `m` of the bounds :math:`x = c - P m`, where :math:`m_i = 0`, or
+    :math:`x_i = \pm h` and :math:`m_i` has its sign. Block principal pivoting [1]_:
+    guess which coordinates `N` are at a bound, solve :math:`P_{NN} m_N = c_N - x_N`,
+    exchange all that are infeasible. When their number has not become less for ten
+    steps, only the last one is exchanged until it has, which is known to end.
 
     References
     ----------
@@ -67,21 +67,21 @@ def project_box(matrix, point, box):
     --------
     >>> import numpy as np
     >>> from sktvdenoise.linear_experts import project_box
-    >>> project_box(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([2.0, 0.0]), 1.0)
+    >>> project_box(np.array([[1.0, -0.5], [-0.5, 1.0]]), np.array([2.0, 0.0]), 1.0)
     array([1. , 0.5])
     """
     p = len(point)
     side = np.sign(point) * (np.abs(point) > box)
-    fewest, tries, x = p + 1, 10, point
+    fewest, tries = p + 1, 10
     for _ in range(100 + 20 * p):
-        free = side == 0
-        x = np.where(free, point, np.where(side > 0, box, -box))
-        if not free.all() and free.any():
-            pull = matrix[np.ix_(free, ~free)] @ (x - point)[~free]
-            x[free] -= np.linalg.solve(matrix[np.ix_(free, free)], pull)
-        inward = side * (matrix @ (x - point)) > 0
-        beyond = np.sign(x) * (np.abs(x) > box * (1 + 1e-13))
-        other = np.where(free, beyond, np.where(inward, 0, side))
+        bound = np.flatnonzero(side)
+        multipliers = np.linalg.solve(
+            inverse[np.ix_(bound, bound)], point[bound] - box * side[bound]
+        )
+        x = point - inverse[:, bound] @ multipliers
+        x[bound] = box * side[bound]
+        other = np.sign(x) * (np.abs(x) > box * (1 + 1e-13))
+        other[bound] = np.where(side[bound] * multipliers >= 0, side[bound], 0)
         infeasible = np.flatnonzero(other != side)
         if len(infeasible) == 0:
             break
@@ -93,15 +93,15 @@ def project_box(matrix, point, box):
     return np.clip(x, -box, box)
 
 
-def newton_step(matrix, theta, gradient, newton, box=np.inf):
-    r"""Online Newton step.
+def newton_step(root, theta, gradient, newton, box=np.inf):
+    r"""Online Newton step of one expert, or of several.
 
     Parameters
     ----------
-    matrix : ndarray of shape (p, p)
-        `A`, at first :math:`\varepsilon I`.
-    theta : ndarray of shape (p,)
-    gradient : ndarray of shape (p,)
+    root : ndarray of shape (..., p, p)
+        `S` with :math:`S S^\top = A^{-1}`, at first :math:`\varepsilon^{-1/2} I`.
+    theta : ndarray of shape (..., p)
+    gradient : ndarray of shape (..., p)
         `g`, of the loss at `theta`.
     newton : float
         :math:`\beta`.
@@ -110,9 +110,9 @@ def newton_step(matrix, theta, gradient, newton, box=np.inf):
 
     Returns
     -------
-    matrix : ndarray of shape (p, p)
-        :math:`A + g g^\top`.
-    theta : ndarray of shape (p,)
+    root : ndarray of shape (..., p, p)
+        Of :math:`A + g g^\top`, by Potter's formula: no digits of `A` are lost.
+    theta : ndarray of shape (..., p)
         :math:`\theta - A^{-1} g / \beta` with the new `A`, projected onto the box in
         the norm of `A`.
 
@@ -125,14 +125,20 @@ def newton_step(matrix, theta, gradient, newton, box=np.inf):
     --------
     >>> import numpy as np
     >>> from sktvdenoise.linear_experts import newton_step
-    >>> newton_step(np.eye(1), np.zeros(1), np.array([1.0]), newton=0.5)
-    (array([[2.]]), array([-1.]))
+    >>> _, theta = newton_step(np.eye(1), np.zeros(1), np.array([1.0]), newton=0.5)
+    >>> theta
+    array([-1.])
     """
-    matrix = matrix + np.outer(gradient, gradient)
-    theta = theta - np.linalg.solve(matrix, gradient) / newton
-    if np.abs(theta).max() > box:
-        theta = project_box(matrix, theta, box)
-    return matrix, theta
+    f = np.einsum("...ji,...j->...i", root, gradient)
+    share = 1 / (1 + np.sum(f**2, axis=-1, keepdims=True))
+    direction = np.einsum("...ij,...j->...i", root, f) * share
+    pull = f / (1 + np.sqrt(share))
+    root = root - direction[..., :, None] * pull[..., None, :]
+    theta = theta - direction / newton
+    for k in np.ndindex(theta.shape[:-1]):
+        if np.abs(theta[k]).max() > box:
+            theta[k] = project_box(root[k] @ root[k].T, theta[k], box)
+    return root, theta
 
 
 class FLHSettings(NamedTuple):
@@ -191,7 +197,7 @@ class LinearFLH(NamedTuple):
     thetas : ndarray of shape (n_experts, p)
         Coefficients.
     matrices : ndarray of shape (n_experts, p, p)
-        Of "vaw", "ridge" and "ons".
+        Those of "vaw" and "ridge"; roots of their inverses, of "ons".
     moments : ndarray of shape (n_experts, p)
         Sums of labels times rows, of "vaw" and "ridge".
     rows : ndarray of int, shape (n_experts,)
@@ -222,7 +228,8 @@ def _is_least_squares(settings):
 def _newborn(settings, birth, theta, row):
     start = np.zeros_like(theta) if _is_least_squares(settings) else theta
     start = np.clip(start, -settings.box, settings.box)
-    matrix = np.eye(len(theta)) / settings.prior
+    root = settings.base == "ons"
+    matrix = np.eye(len(theta)) * settings.prior ** (0.5 if root else -1)
     fields = (birth, 0.0, 0.0, start, matrix, np.zeros_like(start), row)
     return [np.array([field]) for field in fields]
 
@@ -336,19 +343,18 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
             thetas = thetas - steps[:, None] * x
             thetas = np.clip(thetas, -settings.box, settings.box)
         else:
-            matrices, thetas = matrices.copy(), thetas.copy()
-            for k, slope in enumerate(slopes):
-                matrices[k], thetas[k] = newton_step(
-                    matrices[k], thetas[k], slope * x, settings.newton, settings.box
-                )
+            gradients = slopes[:, None] * x
+            matrices, thetas = newton_step(
+                matrices, thetas, gradients, settings.newton, settings.box
+            )
+    shares = np.exp(log_weights[:-1] - logsumexp(log_weights[:-1]))
     row = state.rows[-1] if row is None else row
     rows = np.append(state.rows[:-1], row)
     experts = [state.births, log_weights[:-1], masses, thetas, matrices, moments, rows]
     if settings.pruned:
         alive = aflh_last_round(state.births) > t
         experts = [array[alive] for array in experts]
-    shares = np.exp(experts[1] - logsumexp(experts[1]))
-    newborn = _newborn(settings, t + 1, shares @ experts[3], row + 1)
+    newborn = _newborn(settings, t + 1, shares @ thetas, row + 1)
     newborn[1] = log_weights[-1:]
     joined = [np.concatenate(pair) for pair in zip(experts, newborn)]
     joined[1] -= logsumexp(joined[1])

@@ -106,7 +106,9 @@ class Loss(ABC):
         with np.errstate(over="ignore"):
             slope = np.abs(self.derivative(y, u))
             bend = self.second_derivative(y, u)
-        return tuple(self.scale * float(v) for v in (slope.max(), bend.max(), bend.min()))
+        return tuple(
+            self.scale * float(v) for v in (slope.max(), bend.max(), bend.min())
+        )
 
 
 class ExponentialFamily(Loss):
@@ -425,7 +427,19 @@ def example_13(loss, *, bound, label_bound, row_bound, n_features):
         zeta = min(1 / (4 * G_plus * (2 * B * root + 2 * G / beta)), alpha)
         epsilon = 1 / np.square(zeta * (B + G) * root)
     found = Constants(
-        a, a_plus, b, c, G, G_plus, B + G, beta, alpha, zeta, zeta / 2, epsilon, c * R**2
+        a,
+        a_plus,
+        b,
+        c,
+        G,
+        G_plus,
+        B + G,
+        beta,
+        alpha,
+        zeta,
+        zeta / 2,
+        epsilon,
+        c * R**2,
     )
     found = Constants(*map(float, found))
     if not all(0 < v < np.inf for v in found):

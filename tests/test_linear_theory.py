@@ -25,7 +25,9 @@ def make_stream(loss, kind, n, d, seed=0, size=1.0):
     """Rows of norm at most `size`, coefficients in [-1, 1]; the first row is extreme."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    X *= size * rng.uniform(0.2, 1, size=n)[:, None] / np.linalg.norm(X, axis=1)[:, None]
+    X *= (
+        size * rng.uniform(0.2, 1, size=n)[:, None] / np.linalg.norm(X, axis=1)[:, None]
+    )
     X[0] *= size / np.linalg.norm(X[0])
     if kind == "jumps":
         u = np.repeat(rng.uniform(-1, 1, size=(3, d)), -(-n // 3), axis=0)[:n]
@@ -122,7 +124,9 @@ def test_dynamic_regret_of_the_newton_step(d, kind, n_pieces):
         predictions = model.partial_fit_predict(X, y)
         c = model.constants_
         pieces = np.array_split(np.arange(n), n_pieces)
-        comparator = np.concatenate([np.tile(u[p].mean(0), (len(p), 1)) for p in pieces])
+        comparator = np.concatenate(
+            [np.tile(u[p].mean(0), (len(p), 1)) for p in pieces]
+        )
         assert np.max(np.abs(comparator)) <= 1
         regret = np.sum((y - predictions) ** 2)
         regret -= np.sum((y - np.einsum("ij,ij->i", X, comparator)) ** 2)
@@ -200,7 +204,9 @@ def test_ranges_double_and_experts_start_again():
     ons.partial_fit(X[:30], np.ones(30))
     assert (ons.row_bound_, ons.label_bound_, ons.bound_) == (1.0, 1.0, 0.5)
     before = ons.predict(X[30:31])[0]
-    assert ons.partial_fit_predict(X[30:31], [0.5])[0] == pytest.approx(before, abs=1e-15)
+    assert ons.partial_fit_predict(X[30:31], [0.5])[0] == pytest.approx(
+        before, abs=1e-15
+    )
     assert ons.row_bound_ == 2.0
     assert ons.constants_ == example_13(
         LOSSES["squared"], bound=0.5, label_bound=1.0, row_bound=2.0, n_features=2
@@ -250,7 +256,9 @@ def test_own_loss_equals_the_compiled_one():
         own = FLHRegressor(expert, loss=PaperSquares(), **parameters)
         compiled = FLHRegressor(expert, **parameters)
         assert_allclose(
-            own.partial_fit_predict(X, y), compiled.partial_fit_predict(X, y), atol=1e-10
+            own.partial_fit_predict(X, y),
+            compiled.partial_fit_predict(X, y),
+            atol=1e-10,
         )
         assert own.constants_ == compiled.constants_
 
