@@ -28,7 +28,7 @@ from sktvdenoise.linear_experts import (
 from sktvdenoise.losses import LOSSES, check_fit, example_13
 
 # The engines of learning_rate="auto" by the name of the loss: functions of no argument.
-# While there are none, the rates here are the defaults.
+# While there are none, the rates here are the defaults. See `AutoEngine`.
 AUTO = {}
 DEFAULT_RATE = {"squared": "theory", "logistic": 1.0}
 RATES = {"theory"} | ({"auto"} if AUTO else set())
@@ -385,26 +385,53 @@ class NumpyFLHEngine(_FLH):
         return np.column_stack([X, np.ones(len(X))]) if self.intercept else X
 
 
-class KernelEngine:
-    """By a compiled module that needs no settings, as of learning_rate="auto"."""
+class AutoEngine:
+    """By a compiled pool that needs no settings, with a theorem's learner as its guard.
 
-    def __init__(self, kernel, predicts_mean):
-        self.kernel, self.predicts_mean = kernel, predicts_mean
+    Parameters
+    ----------
+    pool : module or object
+        With ``allocate(n_features)``, ``learn(state, X, y, weights, guard, out)``,
+        ``predict(state, X, guard, out)``, ``coefficients(state)``, which gives
+        coefficients and intercept, and ``weights(state)``, those of its members.
+    guard : engine
+        Its predictions go to the pool, as means where `predicts_mean` is true.
+    predicts_mean : bool
+
+    A state is a pair: the pool's and the guard's.
+    """
+
+    def __init__(self, pool, guard, *, predicts_mean):
+        self.pool, self.guard, self.predicts_mean = pool, guard, predicts_mean
 
     def start(self, n_features):
-        return self.kernel.allocate(n_features)
+        return self.pool.allocate(n_features), self.guard.start(n_features)
 
     def check(self, state, X, y, weights):
-        pass
+        self.guard.check(state[1], X, y, weights)
 
     def learn(self, state, X, y, weights, out):
-        self.kernel.learn(state, X, y, weights, out)
-        return state
+        mine, guards = state
+        guarded = np.empty(len(y))
+        guards = self.guard.learn(guards, X, y, weights, guarded)
+        self.pool.learn(mine, X, y, weights, self._means(guarded), out)
+        return mine, guards
 
     def predict(self, state, X):
         out = np.empty(len(X))
-        self.kernel.predict(state, X, out)
+        guarded = self._means(self.guard.predict(state[1], X))
+        self.pool.predict(state[0], X, guarded, out)
         return out
 
     def coef(self, state):
-        return self.kernel.coefficients(state)
+        return self.pool.coefficients(state[0])
+
+    def experts(self, state):
+        """Those of the guard."""
+        return self.guard.experts(state[1])
+
+    def members(self, state):
+        return self.pool.weights(state[0])
+
+    def _means(self, guarded):
+        return self.guard.loss.mean(guarded) if self.predicts_mean else guarded

@@ -1,182 +1,22 @@
 """Adaptive regression and classification with covariates, row by row."""
 
-from functools import cache
-from inspect import signature
-from numbers import Real
-
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_array, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sktvdenoise._engines import DEFAULT_RATE, EXPERTS, LARGEST, RATES, make_engine
-from sktvdenoise._positions import check_labels, check_size, check_weights
+from sktvdenoise._engines import DEFAULT_RATE, LARGEST
+from sktvdenoise._linear_estimator import LinearEstimator
+from sktvdenoise._positions import check_labels, check_size
 from sktvdenoise._problem import check_exposure
 from sktvdenoise.losses import LOSSES, Loss
 
 __all__ = ["FLHClassifier", "FLHRegressor"]
 
 
-@cache
-def _defaults(cls):
-    parameters = signature(cls.__init__).parameters
-    return {name: p.default for name, p in parameters.items() if name != "self"}
-
-
-class _FLHBase(BaseEstimator):
-    """Rows in, states of engines on; one state for each output or class."""
-
-    _parameter_constraints = {
-        "expert": [StrOptions(set(EXPERTS))],
-        "learning_rate": [StrOptions(RATES), Interval(Real, 0, None, closed="neither")],
-        "bound": [None, Interval(Real, 0, None, closed="neither")],
-        "pruning": [StrOptions({"aflh"}), None],
-        "alpha": [Interval(Real, 1e-30, 1e30, closed="both")],
-        "fit_intercept": ["boolean"],
-    }
-
-    @property
-    def coef_(self):
-        return self._read("coef_", lambda s: self._engine.coef(s)[0])
-
-    @property
-    def intercept_(self):
-        return self._read("intercept_", lambda s: self._engine.coef(s)[1])
-
-    @property
-    def expert_births_(self):
-        return self._list("expert_births_", lambda s: self._engine.experts(s)[0])
-
-    @property
-    def expert_weights_(self):
-        return self._list("expert_weights_", lambda s: self._engine.experts(s)[1])
-
-    @property
-    def learning_rate_(self):
-        return self._read_theory("learning_rate_", "rate_of")
-
-    @property
-    def bound_(self):
-        return self._read_theory("bound_", "bound_of")
-
-    @property
-    def label_bound_(self):
-        return self._read_theory("label_bound_", "label_bound_of")
-
-    @property
-    def row_bound_(self):
-        return self._read_theory("row_bound_", "row_bound_of")
-
-    @property
-    def constants_(self):
-        self._check_attribute("constants_")
-        if not getattr(self._engine, "has_constants", False):
-            raise AttributeError(
-                'constants_ are there only with learning_rate="theory" and '
-                'expert="ons" or "ogd"'
-            )
-        return self._list("constants_", self._engine.constants_of)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        if self.__sklearn_is_fitted__():
-            self._states = [_writeable(s) for s in self._states]
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "n_samples_seen_")
-
-    def _check_rows(self, X, *, reset):
-        """X as a float array; the estimator is compared with, but not changed."""
-        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-        if not plain or X.size == 0:
-            original = X
-            X = check_array(X, dtype=np.float64, estimator=self, input_name="X")
-            if not reset:
-                validate_data(self, original, reset=False, skip_check_array=True)
-        elif not reset and (
-            X.shape[1] != self.n_features_in_ or hasattr(self, "feature_names_in_")
-        ):
-            validate_data(self, X, reset=False, skip_check_array=True)
-        with np.errstate(over="ignore", invalid="ignore"):
-            usual = np.abs(X).max() <= LARGEST
-        if not usual:
-            check_array(X, dtype=np.float64, estimator=self, input_name="X")
-            row = int(np.argmax(np.abs(X).max(axis=1)))
-            raise ValueError(
-                f"X[{row}] holds {np.abs(X[row]).max():g}, which is too large: the "
-                f"largest number allowed is {LARGEST:g}."
-            )
-        return X
-
-    def _check_weights(self, sample_weight, n_samples, *, whole):
-        weights = check_weights(sample_weight, n_samples, allow_all_zero=not whole)
-        check_size(weights, LARGEST, "sample_weight")
-        return weights
-
-    def _start(self, X, loss, n_states):
-        """An engine and its states, which are not the estimator's yet."""
-        engine = make_engine(self, loss, _defaults(type(self)))
-        return engine, [engine.start(X.shape[1]) for _ in range(n_states)]
-
-    def _learn(self, begun, original, X, columns, weights):
-        """Learn checked rows; `begun` is an engine and its states.
-
-        Returns predictions, one column for each state. Nothing changes if a check of
-        the engine fails.
-        """
-        engine, states = begun
-        for state, y in zip(states, columns):
-            engine.check(state, X, y, weights)
-        if not self.__sklearn_is_fitted__() or engine is not self._engine:
-            validate_data(self, original, reset=True, skip_check_array=True)
-            self._engine = engine
-            self.n_samples_seen_ = 0
-        out = np.empty((len(states), len(X)))
-        self._states = [
-            engine.learn(state, X, y, weights, row)
-            for state, y, row in zip(states, columns, out)
-        ]
-        self.n_samples_seen_ += len(X)
-        return out.T
-
-    def _outputs(self, X):
-        """What the engine predicts, one column for each state."""
-        check_is_fitted(self)
-        X = self._check_rows(X, reset=False)
-        return np.stack([self._engine.predict(s, X) for s in self._states], axis=1)
-
-    def _check_attribute(self, name):
-        # AttributeError, so that hasattr is False until there are rows.
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{name} is there once rows have been seen")
-
-    def _list(self, name, read):
-        self._check_attribute(name)
-        found = [read(state) for state in self._states]
-        return found[0] if self._is_single() else found
-
-    def _read(self, name, read):
-        found = self._list(name, read)
-        return found if self._is_single() else np.array(found)
-
-    def _read_theory(self, name, method):
-        self._check_attribute(name)
-        if not hasattr(self._engine, method):
-            raise AttributeError(f'{name} is not there with learning_rate="auto"')
-        return self._read(name, getattr(self._engine, method))
-
-
-def _writeable(state):
-    """Copies of arrays that unpickling has mapped into read-only memory."""
-    if isinstance(state, np.ndarray):
-        return state if state.flags.writeable else state.copy()
-    return state
-
-
-class FLHRegressor(RegressorMixin, _FLHBase):
+class FLHRegressor(RegressorMixin, LinearEstimator):
     r"""Adaptive regression: coefficients that change, by as much as they need.
 
     Rows are seen one after the other; before the label of a row is seen it is
@@ -222,8 +62,8 @@ class FLHRegressor(RegressorMixin, _FLHBase):
         expert at a float (None: any).
     pruning : {"aflh"} or None, default="aflh"
         With "aflh" an expert that starts in round :math:`r 2^k`, `r` odd, lives for
-        :math:`2^{k+2} + 1` further rounds [2]_: O(log n) experts. With None all live for
-        ever: O(n) time and memory per row.
+        :math:`2^{k+2} + 1` further rounds [2]_: O(log n) experts. With None all live
+        for ever: O(n) time and memory per row.
     alpha : float, default=1.0
         For "vaw" and "ridge" the penalty :math:`\alpha |\theta|^2`, in units of squared
         features, of the intercept as well. At a float, "ons" starts with :math:`\alpha`
@@ -323,7 +163,7 @@ class FLHRegressor(RegressorMixin, _FLHBase):
     """
 
     _parameter_constraints = {
-        **_FLHBase._parameter_constraints,
+        **LinearEstimator._parameter_constraints,
         "loss": [StrOptions({"squared", "poisson"}), Loss],
     }
 
@@ -521,7 +361,7 @@ class FLHRegressor(RegressorMixin, _FLHBase):
         return outputs[:, 0] if self._single else outputs
 
 
-class FLHClassifier(ClassifierMixin, _FLHBase):
+class FLHClassifier(ClassifierMixin, LinearEstimator):
     r"""Adaptive logistic regression: coefficients that change, by as much as they need.
 
     `FLHRegressor` with the logistic loss :math:`\ln(1 + e^z) - y z` of the log odds
@@ -589,7 +429,7 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
     """
 
     _parameter_constraints = {
-        **_FLHBase._parameter_constraints,
+        **LinearEstimator._parameter_constraints,
         "expert": [StrOptions({"ons", "ogd"})],
     }
 
@@ -639,8 +479,8 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
         Raises
         ------
         ValueError
-            If an array is empty, of wrong shape, not finite or too large, if a weight is
-            negative, if there is a single class; if parameters don't go together.
+            If an array is empty, of wrong shape, not finite or too large, if a weight
+            is negative, if there is a single class; if parameters don't go together.
         """
         self._learn_rows(X, y, None, sample_weight, reset=True)
         return self
@@ -724,8 +564,8 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Their sum is 1: with more than two classes those of each against the rest are
-            divided by their sum.
+            Their sum is 1: with more than two classes those of each against the rest
+            are divided by their sum.
         """
         return self._probabilities(self._outputs(X))
 
@@ -791,7 +631,7 @@ class FLHClassifier(ClassifierMixin, _FLHBase):
 
 
 def _check_classes(y, n_samples, begins):
-    """Labels as a one-dimensional array; what they may be is asked where it `begins`."""
+    """Labels as a one-dimensional array; their kind is checked where it `begins`."""
     if y is None:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None."

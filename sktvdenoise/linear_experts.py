@@ -4,8 +4,8 @@ These steps define what the compiled kernel computes, and are tested equal to it
 losses of one's own they are what runs. A row `x` of `p` numbers (the last is 1 where
 there is an intercept) gives the prediction :math:`z = x^\top \theta` of an expert.
 
-- "ridge": :math:`\theta = (\lambda I + \sum w x x^\top)^{-1} \sum w y x`, the leader for
-  squared loss since the expert's birth;
+- "ridge": :math:`\theta = (\lambda I + \sum w x x^\top)^{-1} \sum w y x`, the leader
+  for squared loss since the expert's birth;
 - "vaw": the same with the present row counted in, its label taken for 0 (Vovk, Azoury
   and Warmuth);
 - "ons": the online Newton step;
@@ -59,9 +59,9 @@ def project_box(inverse, point, box):
 
     References
     ----------
-    .. [1] L. F. Portugal, J. J. Judice and L. N. Vicente, "A comparison of block pivoting
-       and interior-point algorithms for linear least squares problems with nonnegative
-       variables", Mathematics of Computation 63 (1994).
+    .. [1] L. F. Portugal, J. J. Judice and L. N. Vicente, "A comparison of block
+       pivoting and interior-point algorithms for linear least squares problems with
+       nonnegative variables", Mathematics of Computation 63 (1994).
 
     Examples
     --------

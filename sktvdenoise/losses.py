@@ -414,7 +414,7 @@ def example_13(loss, *, bound, label_bound, row_bound, n_features):
     ...     LOSSES["squared"], bound=1.0, label_bound=1.0, row_bound=1.0, n_features=2
     ... )
     >>> round(constants.alpha, 5), round(constants.epsilon)
-    (0.00585, 4720)
+    (0.00585, 4718)
     """
     B, R, root = bound, row_bound, np.sqrt(n_features)
     with np.errstate(all="ignore"):
@@ -445,8 +445,8 @@ def example_13(loss, *, bound, label_bound, row_bound, n_features):
     if not all(0 < v < np.inf for v in found):
         raise ValueError(
             f"With rows of norm {R:g} the theory's constants for the loss "
-            f"{type(loss).__name__} leave the range of floating-point numbers: divide X "
-            "by a constant, or choose another learning_rate."
+            f"{type(loss).__name__} leave the range of floating-point numbers: divide "
+            "X by a constant, or choose another learning_rate."
         )
     return found
 

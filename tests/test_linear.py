@@ -1,4 +1,4 @@
-"""FLHRegressor and FLHClassifier as estimators: streams, input, numbers, conventions."""
+"""FLHRegressor and FLHClassifier as estimators: streams, numbers, input."""
 
 import copy
 import io
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit, cross_val_score
@@ -16,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from sktvdenoise import FLHClassifier, FLHRegressor, _linear
-from sktvdenoise._engines import INERT
+from sktvdenoise import FLHClassifier, FLHRegressor, _linear, _linear_estimator
+from sktvdenoise._engines import INERT, AutoEngine, FLHEngine
 from sktvdenoise.losses import LOSSES, Loss
 
 
@@ -320,9 +321,9 @@ def test_counts_are_predicted_by_their_rate():
     )
     with pytest.raises(ValueError, match="exposure is for counts"):
         FLHRegressor().fit(X, y, exposure=exposure)
-    with pytest.raises(ValueError, match="exposure.* negative"):
+    with pytest.raises(ValueError, match=r"exposure.* negative"):
         clone(model).fit(X, y, exposure=-exposure)
-    with pytest.raises(ValueError, match="negative .*row 2"):
+    with pytest.raises(ValueError, match=r"negative .*row 2"):
         clone(model).fit(X[:4], [1, 1, -1, 1])
 
 
@@ -364,8 +365,8 @@ def test_extreme_margins():
 
 
 def test_classes_that_come_late():
-    X, y, _ = rows(FLHClassifier())
-    with pytest.raises(ValueError, match="two classes.*classes"):
+    X, _, _ = rows(FLHClassifier())
+    with pytest.raises(ValueError, match=r"two classes.*classes"):
         FLHClassifier().partial_fit(X[:3], [1, 1, 1])
     with pytest.raises(ValueError, match="two classes"):
         FLHClassifier().fit(X[:3], ["a", "a", "a"])
@@ -465,6 +466,67 @@ def test_names_of_features():
         model.predict(frame[["b", "a"]])
     with pytest.warns(UserWarning, match="valid feature names"):
         model.predict(X)
+
+
+# ---------------------------------------------------------------- a pool with a guard
+
+
+class Pool:
+    """Halves the guard's predictions; counts the rows learned."""
+
+    def allocate(self, n_features):
+        return np.zeros(n_features + 1)
+
+    def learn(self, state, X, y, weights, guard, out):
+        self.predict(state, X, guard, out)
+        state[-1] += np.sum(weights > 0)
+
+    def predict(self, state, X, guard, out):
+        out[:] = guard / 2
+
+    def coefficients(self, state):
+        return state[:-1], float(state[-1])
+
+    def weights(self, state):
+        return np.ones(1)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic"])
+def test_an_engine_of_a_pool_plugs_in(loss, monkeypatch):
+    counts = loss == "poisson"
+    guard = FLHEngine(
+        "vaw" if loss == "squared" else "ons",
+        LOSSES[loss],
+        1.0,
+        bound=None,
+        alpha=1.0,
+        pruned=True,
+        intercept=True,
+    )
+    engine = AutoEngine(Pool(), guard, predicts_mean=loss != "squared")
+    monkeypatch.setattr(_linear_estimator, "make_engine", lambda *_: engine)
+    if loss == "logistic":
+        model, plain = FLHClassifier(), FLHClassifier(learning_rate=1.0)
+        y = rows(model)[1] > 0
+    else:
+        model = FLHRegressor("ons" if counts else "vaw", loss=loss, learning_rate=1.0)
+        plain, y = clone(model), rows(model)[1]
+    X, _, w = rows(model)
+    model.fit(X, y, w)
+    monkeypatch.undo()
+    plain.fit(X, y, w)
+    half = outputs(plain, X) / 2
+    if loss == "logistic":
+        assert_allclose(model.predict_proba(X)[:, 1], half[:, 1])
+        assert_allclose(expit(model.decision_function(X)), half[:, 1])
+    else:
+        assert_allclose(model.predict(X), half)
+        z = model.linear_predictor(X)
+        assert_allclose(np.exp(z) if counts else z, half)
+    assert np.ravel(model.intercept_)[0] == np.sum(w > 0)
+    assert_array_equal(model.member_weights_, [1.0])
+    assert_array_equal(model.expert_births_, plain.expert_births_)
+    assert not hasattr(model, "bound_") and not hasattr(plain, "member_weights_")
 
 
 # ---------------------------------------------------------------- parameters

@@ -1,4 +1,4 @@
-"""What theorems promise of follow-the-leading-history with covariates, without slack."""
+"""What theorems promise of follow-the-leading-history with covariates."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ SETTINGS = [
 
 
 def make_stream(loss, kind, n, d, seed=0, size=1.0):
-    """Rows of norm at most `size`, coefficients in [-1, 1]; the first row is extreme."""
+    """Rows of norms up to `size`, coefficients in [-1, 1]; the first row is extreme."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     X *= (
@@ -273,5 +273,5 @@ def test_own_loss_learns_and_tells_what_it_lacks():
         FLHRegressor("ons", loss=LogCosh(), learning_rate="theory").fit(X, y)
     with pytest.raises(ValueError, match="'vaw' is for squared loss"):
         FLHRegressor(loss=LogCosh()).fit(X, y)
-    with pytest.raises(ValueError, match="'ridge' is for squared loss.*poisson"):
+    with pytest.raises(ValueError, match=r"'ridge' is for squared loss.*poisson"):
         FLHRegressor("ridge", loss="poisson").fit(X, np.abs(y))
