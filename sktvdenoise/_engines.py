@@ -14,6 +14,8 @@ where a state is numpy arrays that pickle as they are, `learn` edits them in pla
 `predicts_mean` is true predictions are means of the label, else linear predictors.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from sktvdenoise import _linear
@@ -106,24 +108,22 @@ def make_engine(estimator, loss, defaults):
     )
 
 
-class Ranges:
+class Ranges(NamedTuple):
     """Largest label, row norm and weight that an engine is prepared for.
 
     A row beyond one of them raises it, to the double or to what the row has if that is
     more. Infinite where it doesn't matter.
     """
 
-    def __init__(self, label, row, weight):
-        self.label, self.row, self.weight = label, row, weight
+    label: float
+    row: float
+    weight: float
 
     def widened(self, labels, norms, weights):
         """The ranges after rows, and whether one of them is beyond these."""
         seen = (labels, norms, weights)
-        new = [_widen(old, np.abs(s)) for old, s in zip(self, seen)]
-        return Ranges(*new), new != list(self)
-
-    def __iter__(self):
-        return iter((self.label, self.row, self.weight))
+        new = Ranges(*(_widen(old, np.abs(s)) for old, s in zip(self, seen)))
+        return new, new != self
 
 
 def _widen(limit, values):
@@ -254,6 +254,7 @@ class _FLH:
         )
 
     def _norms(self, X):
+        X = np.ascontiguousarray(X)  # so that the order of sums is the same
         return np.sqrt(np.einsum("ij,ij->i", X, X) + self.intercept)
 
 
@@ -314,7 +315,7 @@ class FLHEngine(_FLH):
 
     def _ranges(self, state):
         header = _header(state)
-        return Ranges(*(header[f"{name}_bound"] for name in ("label", "row", "weight")))
+        return Ranges(*(float(header[f"{name}_bound"]) for name in Ranges._fields))
 
     def _n_coefficients(self, state):
         return int(_header(state)["p"])

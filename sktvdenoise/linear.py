@@ -41,7 +41,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     loss : {"squared", "poisson"} or Loss, default="squared"
         :math:`(y - z)^2` or, for counts, :math:`e^z - y z`, of the linear prediction
         :math:`z = x^\top \theta`; or a loss of your own, see `sktvdenoise.losses.Loss`,
-        which is not compiled and takes about a hundred times as long.
+        which is not compiled and takes some hundred times as long.
     learning_rate : {"theory"} or float, default="theory"
         :math:`\eta`, how strongly losses change the experts' weights.
 
@@ -130,6 +130,10 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     range to the double, or to what it is if that is more, and the experts start again
     with this row as their first, from the mixture's prediction of it. There are
     logarithmically many such starts. Weights count relative to 1.
+
+    At a float predictions of the experts of "ons" and "ogd" are drawn in to three times
+    the largest label so far, the rates of counts to twice the largest count plus 2, so
+    that long first steps do no lasting harm.
 
     Gradient descent has a guarantee only with a single feature of constant size, as
     losses of several are not strongly convex.

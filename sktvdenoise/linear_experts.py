@@ -15,7 +15,6 @@ there is an intercept) gives the prediction :math:`z = x^\top \theta` of an expe
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from sktvdenoise.aggregation import aflh_last_round, flh_update
 from sktvdenoise.losses import LOSSES, Loss
@@ -135,9 +134,8 @@ def newton_step(root, theta, gradient, newton, box=np.inf):
     pull = f / (1 + np.sqrt(share))
     root = root - direction[..., :, None] * pull[..., None, :]
     theta = theta - direction / newton
-    for k in np.ndindex(theta.shape[:-1]):
-        if np.abs(theta[k]).max() > box:
-            theta[k] = project_box(root[k] @ root[k].T, theta[k], box)
+    for k in map(tuple, np.argwhere(np.abs(theta).max(axis=-1) > box)):
+        theta[k] = project_box(root[k] @ root[k].T, theta[k], box)
     return root, theta
 
 
@@ -347,7 +345,7 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
             matrices, thetas = newton_step(
                 matrices, thetas, gradients, settings.newton, settings.box
             )
-    shares = np.exp(log_weights[:-1] - logsumexp(log_weights[:-1]))
+    shares = np.exp(log_weights[:-1] - np.logaddexp.reduce(log_weights[:-1]))
     row = state.rows[-1] if row is None else row
     rows = np.append(state.rows[:-1], row)
     experts = [state.births, log_weights[:-1], masses, thetas, matrices, moments, rows]
@@ -357,5 +355,5 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
     newborn = _newborn(settings, t + 1, shares @ thetas, row + 1)
     newborn[1] = log_weights[-1:]
     joined = [np.concatenate(pair) for pair in zip(experts, newborn)]
-    joined[1] -= logsumexp(joined[1])
+    joined[1] -= np.logaddexp.reduce(joined[1])
     return prediction, LinearFLH(*joined, float(y) if settings.intercept else 0.0)
