@@ -384,37 +384,6 @@ def form(const double[::1] y, const double[::1] w, const double[::1] vanish,
                     start, ref, total, mass, left = i + 1, y[i + 1], 0, 0, right
 
 
-def average(const double[::1] y, const double[::1] w, const Py_ssize_t[::1] last,
-            double[::1] mean, double[::1] mass):
-    """Means and masses of the pieces that end at `last` and at the end of `y`."""
-    cdef Py_ssize_t n = y.shape[0], i = 0, j, end
-    cdef const double *weight = pointer(w)
-    cdef double ref, total, k, m
-    with nogil:
-        for j in range(last.shape[0] + 1):
-            end = last[j] + 1 if j < last.shape[0] else n
-            ref, total, m = y[i], 0, 0
-            for i in range(i, end):
-                k = weight[i] if weight != NULL else 1
-                total += k * (y[i] - ref)
-                m += k
-            i = end
-            mean[j], mass[j] = ref + total / m, m
-
-
-def spread(const double[::1] value, const Py_ssize_t[::1] last, double[::1] out):
-    """Give the samples of the pieces that end at `last` (and at the end) their value."""
-    cdef Py_ssize_t n = out.shape[0], i = 0, j, end
-    cdef double v
-    with nogil:
-        for j in range(value.shape[0]):
-            end = last[j] + 1 if j < last.shape[0] else n
-            v = value[j]
-            for i in range(i, end):
-                out[i] = v
-            i = end
-
-
 def variation(const double[::1] u):
     """Sum of |u_{i+1} - u_i|, in blocks, so that rounding errors hardly add up."""
     cdef Py_ssize_t n = u.shape[0] - 1, i, end, first = 0
@@ -436,51 +405,3 @@ def variation(const double[::1] u):
             total += (a + b) + (c + d)
             first = end
     return total
-
-
-def multiplier(const double[::1] vanish, const double[::1] drop, double budget):
-    """The alpha >= 0 at which sum of drop (vanish - alpha)+ equals `budget`.
-
-    Newton's method from the left: the sum is convex, so no step overshoots, and
-    events left behind are dropped. The last step is exact because nothing was left
-    behind. Of many events, one in 64 tell where to start; a start beyond the root
-    shows.
-    """
-    cdef Py_ssize_t m = vanish.shape[0], kept = 0, j
-    cdef double alpha = 0, tv = 0, slope, d
-    cdef double[:, ::1] events
-    cdef double *at
-    cdef double *fall
-    cdef bint stays
-    if m > 20000:
-        alpha = 0.8 * multiplier(
-            np.array(vanish[::64]), np.array(drop[::64]), budget / 64)
-    with nogil:
-        for j in range(m if alpha > 0 else 0):
-            tv += drop[j] * max(vanish[j] - alpha, 0)
-            kept += vanish[j] > alpha
-        if tv <= budget:
-            alpha, kept = 0, m
-    events = np.empty((2, kept + 1))            # one more is written, not kept
-    at, fall = &events[0, 0], &events[1, 0]
-    with nogil:
-        kept = 0
-        for j in range(m):
-            at[kept], fall[kept] = vanish[j], drop[j]
-            kept += vanish[j] > alpha
-        while kept:
-            m = kept
-            tv = slope = 0
-            for j in range(m):
-                tv += fall[j] * (at[j] - alpha)
-                slope += fall[j]
-            if tv <= budget:
-                break
-            alpha += (tv - budget) / slope
-            kept = 0
-            for j in range(m):
-                at[kept], fall[kept] = at[j], fall[j]
-                kept += at[j] > alpha
-            if kept == m:
-                break
-    return alpha
