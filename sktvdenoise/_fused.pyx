@@ -384,6 +384,39 @@ def form(const double[::1] y, const double[::1] w, const double[::1] vanish,
                     start, ref, total, mass, left = i + 1, y[i + 1], 0, 0, right
 
 
+def dual_point(const double[::1] y, const double[::1] w, const double[::1] u,
+               double alpha, double[::1] e, double[::1] z):
+    """Write the dual point of the pieces of `u`; return the largest |z|.
+
+    z_i is alpha times the sign of the step of u after sample i, where there is one,
+    and within a piece the sums of w e from there on; e is u - y, moved by what closes
+    the piece. For a solution nothing but its rounding is moved, and rounding is not
+    carried from piece to piece.
+    """
+    cdef Py_ssize_t n = y.shape[0], i, j, start = 0
+    cdef const double *weight = pointer(w)
+    cdef double total = 0, mass = 0, k, left = 0, right, move, sum, largest = 0
+    with nogil:
+        for i in range(n):
+            k = weight[i] if weight != NULL else 1
+            e[i] = u[i] - y[i]
+            total += k * e[i]
+            mass += k
+            if i < n - 1 and u[i + 1] == u[i]:
+                continue
+            right = 0 if i == n - 1 else (alpha if u[i + 1] > u[i] else -alpha)
+            move = (right - left - total) / mass
+            sum = left
+            for j in range(start, i + 1):
+                e[j] += move
+                sum += (weight[j] if weight != NULL else 1) * e[j]
+                z[j] = sum
+                largest = max(largest, fabs(sum))
+            z[i] = right
+            start, total, mass, left = i + 1, 0, 0, right
+    return largest
+
+
 def variation(const double[::1] u):
     """Sum of |u_{i+1} - u_i|, in blocks, so that rounding errors hardly add up."""
     cdef Py_ssize_t n = u.shape[0] - 1, i, end, first = 0

@@ -384,14 +384,22 @@ def signal_gap(signal, plain, alpha, shrink):
     """Objective of shrink(plain) minus the dual value at the z that `plain` implies.
 
     z = cumsum(w (plain - y)), closed (its end is 0) and scaled into [-alpha, alpha],
-    is feasible. The difference is written as a sum of terms that are >= 0 each, so
-    nothing cancels.
+    is feasible. Where `plain` solves its problem, sums are started anew with every
+    piece, from the z that its steps imply, so that rounding does not add up. The
+    difference is written as a sum of terms that are >= 0 each, so nothing cancels.
     """
     y, w = signal.y, 1.0 if signal.w is None else signal.w
-    e = plain - y
-    e -= np.average(e, weights=signal.w)
-    z = np.cumsum(w * e)[:-1]
-    largest = np.abs(z).max(initial=0)
+    e, z = np.empty((2, len(y)))
+    largest = np.inf
+    if np.isfinite(alpha):
+        plain = np.ascontiguousarray(plain)
+        largest = kernel.dual_point(y, signal.w, plain, alpha, e, z)
+    if not largest <= alpha * (1 + 1e-6):
+        e = plain - y
+        e -= np.average(e, weights=signal.w)
+        z = np.cumsum(w * e)
+        largest = np.abs(z[:-1]).max(initial=0)
+    z = z[:-1]
     theta = min(1.0, alpha / largest) if largest else 1.0
     u, free = shrink(plain), y + theta * e
     best = shrink(free)
