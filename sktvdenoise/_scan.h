@@ -159,6 +159,31 @@ SCAN_INLINE void taut_emit(taut *t, ptrdiff_t end, double value, int side)
     t->pieces++;
 }
 
+/* Pieces of one sample whose neighbours lie on both sides of it, the next by more than
+   2 alpha: the chords cross at the next sample, and u is y. */
+SCAN_INLINE void taut_follow(taut *t, const int weighted)
+{
+    const double *y = t->y;
+    const double alpha = t->alpha, side = t->side;
+    const ptrdiff_t n = t->n;
+    double ref = t->ref;
+    ptrdiff_t p = t->p;
+    for (; p < n - 1; p++) {
+        const double rise = side * (y[p + 1] - y[p]);
+        if (!(side * (y[p] - ref) > 0
+              && (weighted ? rise * t->w[p + 1] : rise) > 2 * alpha))
+            break;
+        t->u[p] = ref = y[p];
+    }
+    if (p > t->p) {
+        t->visits += p - t->p;
+        t->pieces += p - t->p;
+        t->p = p;
+        t->last = p - 1;
+        t->ref = ref;
+    }
+}
+
 /* ---- scan ---- */
 
 /* Sums and weight since the apex; slope and length (samples) of the two chords. */
@@ -225,7 +250,7 @@ SCAN_INLINE int taut_scan(taut *t, const int weighted)
     const double *y = t->y, *w = t->w;
     const ptrdiff_t n = t->n, start = t->p;
     ptrdiff_t spent = 0;
-    while (t->p < n) {
+    while (taut_follow(t, weighted), t->p < n) {
         const ptrdiff_t p = t->p;
         const double ref = t->ref;
         const duo wall = taut_walls(t), zero = duo_of(0, 0);
