@@ -166,21 +166,21 @@ SCAN_INLINE void taut_follow(taut *t, const int weighted)
     const double *y = t->y;
     const double alpha = t->alpha, side = t->side;
     const ptrdiff_t n = t->n;
-    double ref = t->ref;
     ptrdiff_t p = t->p;
     for (; p < n - 1; p++) {
         const double rise = side * (y[p + 1] - y[p]);
-        if (!(side * (y[p] - ref) > 0
-              && (weighted ? rise * t->w[p + 1] : rise) > 2 * alpha))
+        if (!((weighted ? rise * t->w[p + 1] : rise) > 2 * alpha))
             break;
-        t->u[p] = ref = y[p];
+        if (p == t->p && taut_tied(t, y[p]))
+            return;
+        t->u[p] = y[p];
     }
     if (p > t->p) {
         t->visits += p - t->p;
         t->pieces += p - t->p;
         t->p = p;
         t->last = p - 1;
-        t->ref = ref;
+        t->ref = y[p - 1];
     }
 }
 
