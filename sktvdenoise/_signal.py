@@ -384,13 +384,13 @@ def signal_gap(signal, plain, alpha, shrink):
     """Objective of shrink(plain) minus the dual value at the z that `plain` implies.
 
     z = cumsum(w (plain - y)), closed (its end is 0) and scaled into [-alpha, alpha],
-    is feasible. Where `plain` solves its problem, sums are started anew with every
-    piece, from the z that its steps imply, so that rounding does not add up. The
+    is feasible. Where that keeps |z| <= alpha, sums are started anew with every piece,
+    from the z that its steps imply, so that rounding does not add up. The
     difference is written as a sum of terms that are >= 0 each, so nothing cancels.
     """
     y, w = signal.y, 1.0 if signal.w is None else signal.w
     e, z = np.empty((2, len(y)))
-    largest = np.inf
+    largest = np.nan
     if np.isfinite(alpha):
         plain = np.ascontiguousarray(plain)
         largest = kernel.dual_point(y, signal.w, plain, alpha, e, z)
