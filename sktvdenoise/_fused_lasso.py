@@ -103,8 +103,8 @@ def fused_lasso(
         + alpha sum_i abs(u_{i+1} - u_i),
 
     or the first two terms subject to sum_i abs(u_{i+1} - u_i) <= tv_budget. The
-    penalised form is solved by the taut string [1]_; the constrained form from the
-    whole solution path, along which pieces only merge [2]_. Soft-thresholding by
+    penalised form is solved by the taut string [1]_; the constrained form along the
+    solution path, on which pieces only merge [2]_. Soft-thresholding by
     gamma and clipping the plain solution is exact [2]_ [3]_.
 
     The other losses replace the first term by half the deviance [4]_,
@@ -217,7 +217,8 @@ def duality_gap(y, u, alpha, sample_weight=None):
     -----
     The dual point is z_i = sum_{j <= i} w_j (u_j - y_j), closed so that z_n = 0 and
     scaled so that abs(z_i) <= alpha; at the optimum z_i = alpha sign(u_{i+1} - u_i)
-    wherever u steps [1]_.
+    wherever u steps [1]_. Where that keeps abs(z_i) <= alpha, the sums start from these
+    values with every piece, so that rounding does not add up.
 
     References
     ----------
@@ -230,7 +231,7 @@ def duality_gap(y, u, alpha, sample_weight=None):
     >>> duality_gap([0.0, 1.0], [0.25, 0.75], alpha=0.25)
     0.0
     >>> duality_gap([0.0, 1.0], [0.0, 1.0], alpha=0.25)
-    0.125
+    0.03125
     """
     check_number("alpha", alpha)
     y, u = check_labels(y), check_labels(u)

@@ -217,7 +217,7 @@ def _without_na(array):
 
 def check_squares(y, weights=None):
     """Refuse labels and weights whose sum of squares would not be a number."""
-    size = np.abs(y[~np.isnan(y)]).max(initial=0.0)
+    size = max(np.fmax.reduce(y, None, initial=0), -np.fmin.reduce(y, None, initial=0))
     heaviest = 1.0 if weights is None else weights.max()
     with np.errstate(over="ignore"):
         if not np.isfinite(4.0 * y.size * heaviest * size * size):

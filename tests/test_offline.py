@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sktvdenoise._signal import solution
-from sktvdenoise.offline import FusedLasso, duality_gap, fused_lasso
+from sktvdenoise.offline import FusedLasso, duality_gap, fused_lasso, fused_lasso_path
 
 STEP = [0, 0, 0, 10, 10, 10]
 
@@ -197,6 +197,50 @@ def test_budget_is_met_and_certified(kind, share, weighted):
     assert found.gap <= 1e-9 * (found.loss / 2 + found.alpha * found.tv)
     penalised = fused_lasso(y, found.alpha, sample_weight=w)
     assert np.max(np.abs(penalised - found.u[:, 0])) <= 1e-9 * np.ptp(y)
+
+
+@pytest.mark.parametrize("weighting", ["unit", "integer", "uneven"])
+@pytest.mark.parametrize(
+    "kind", ["noise", "walk", "ramp", "saw", "zigzag", "integers", "steep", "sparse"]
+)
+def test_long_signals_within_a_budget_are_on_the_path(kind, weighting):
+    """Newton's method on the pieces finds what the whole path tells."""
+    n, rng = 9001, np.random.default_rng(8)
+    t = np.arange(n, dtype=float)
+    y = {
+        "noise": rng.normal(size=n) + 1e3,
+        "walk": np.cumsum(rng.normal(size=n)),
+        "ramp": 0.01 * t + rng.normal(size=n),
+        "saw": t % 1000,
+        "zigzag": t % 2,
+        "integers": np.cumsum(rng.integers(-1, 2, n)).astype(float),
+        "steep": np.exp(5 * rng.normal(size=n)),
+        "sparse": np.where(t < n // 2, 0, rng.normal(size=n)),
+    }[kind]
+    w = {
+        "unit": None,
+        "integer": rng.integers(1, 4, n).astype(float),
+        "uneven": rng.exponential(size=n),
+    }[weighting]
+    path = fused_lasso_path(y, w)
+    for share in (1e-9, 1e-6, 1e-3, 0.03, 0.1, 0.3, 0.7, 0.95, 0.999):
+        budget = share * variation(y)
+        found, expected = solution(y[:, None], w, tv_budget=budget), path.within(budget)
+        assert np.max(np.abs(found.u - expected.u)) <= 1e-12 * np.abs(y).max()
+        assert abs(found.alpha - expected.alpha) <= 1e-6 * expected.alpha
+        ulp = np.spacing(np.abs(y).max())
+        assert abs(found.tv - budget) <= 1e-12 * budget + ulp
+
+
+def test_long_channels_share_a_budget():
+    n, rng = 9000, np.random.default_rng(9)
+    y = rng.normal(size=(n, 2)) * [1, 5] + np.outer(np.arange(n) // 3000, [4.0, 0])
+    path = fused_lasso_path(y)
+    for share in (1e-3, 0.1, 0.7):
+        budget = share * variation(y)
+        found = solution(y, tv_budget=budget)
+        assert abs(found.tv / budget - 1) <= 1e-12
+        assert np.max(np.abs(found.u - path.within(budget).u)) <= 1e-12
 
 
 def test_channels_are_independent_at_fixed_alpha():

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sktvdenoise._knots import join
+from sktvdenoise._knots import join, knots
 
 from sktvdenoise import FusedLasso, fused_lasso, fused_lasso_path
 from sktvdenoise._signal import Signal
@@ -225,6 +225,42 @@ def test_tables_of_a_long_signal_are_sorted_whatever_the_keys():
         np.testing.assert_array_equal(path.alphas, np.union1d([0], vanish))
         merged = np.searchsorted(np.sort(vanish), path.alphas, side="right")
         np.testing.assert_array_equal(path.n_pieces, len(y) - merged)
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 511, 513, 30_000])
+def test_knots_of_any_events(m):
+    rng = np.random.default_rng(m)
+    near = np.nextafter(rng.integers(1, 4, m) / 3, rng.integers(0, 2, m))
+    for vanish in (
+        rng.exponential(size=m),
+        np.exp(50 * rng.normal(size=m)),
+        np.where(rng.integers(0, 3, m) == 0, 0.0, rng.exponential(size=m)),
+        rng.integers(0, 5, m) / 7,
+        near,  # keys that differ in their last bits
+        1 + 2.0**-52 * rng.integers(0, m + 1, m),
+        np.where(np.arange(m) == m // 2, 1e140, near),
+        np.append(5e-324 * rng.integers(0, 9, m // 2), np.arange(m - m // 2)),
+        np.zeros(m),
+        -np.sort(-rng.uniform(size=m)),
+    ):
+        drop = rng.exponential(size=m)
+        tables, later = np.empty((4, m + 1)), np.empty(m + 1, dtype=np.int32)
+        k = knots(vanish, drop, tables, later)
+        alphas, refit, tv, loss = tables[:, :k]
+        order = np.append(0, vanish)
+        expected, place = np.unique(order, return_inverse=True)
+        np.testing.assert_array_equal(alphas, expected)
+        sizes = np.bincount(place)
+        np.testing.assert_array_equal(later[:k], m + 1 - np.cumsum(sizes))
+        drops = np.bincount(place, np.append(0, drop))
+        slope = np.cumsum(drops[::-1])[::-1][1:]
+        a, b = expected[:-1], expected[1:]
+        rest = np.append(np.cumsum((slope * (b - a))[::-1])[::-1], 0)
+        np.testing.assert_allclose(tv, rest, rtol=1e-11)
+        grown = np.append(0, np.cumsum(slope * (b - a) * (b + a)))
+        np.testing.assert_allclose(loss, grown, rtol=1e-11)
+        drops[0] = 0
+        np.testing.assert_allclose(refit, np.cumsum(drops * expected**2), rtol=1e-11)
 
 
 def test_channels():
