@@ -102,6 +102,35 @@ def check_labels(y, n_samples=None, *, allow_nan=False, bound=None, name="y"):
     return y
 
 
+def check_covariates(X, n_samples):
+    """Return the covariates as a float array of shape (n_samples, n_features).
+
+    Raises
+    ------
+    ValueError
+        If `X` has another shape or no column, or holds NaN, infinity or a number
+        above 1e140.
+    TypeError
+        If `X` holds dates or time differences.
+    """
+    if not _is_plain(X):
+        _refuse_times(X, "X", "Covariates")
+    X = _as_float(X, "X")
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise ValueError(
+            f"X holds covariates: its shape must be (n_samples, n_features), got "
+            f"{X.shape}. A single one is a column, X.reshape(-1, 1)."
+        )
+    if len(X) != n_samples:
+        raise ValueError(
+            f"X and y must have the same number of rows: X has {len(X)}, y has "
+            f"{n_samples}."
+        )
+    _refuse_not_finite(X, "X")
+    check_size(X, None, "Covariate X")
+    return X
+
+
 def check_size(values, bound, name):
     """Refuse values, finite or NaN, above `bound`, or above 1e140 if it is None."""
     largest, why = LARGEST, "its square is too large a number"
