@@ -1,0 +1,223 @@
+/* Loops over members of the adaptive generalised linear model, in straight-line C
+   that compilers vectorise: SKTV_LANES members at a time, which see the same
+   features.
+
+   Of each group of members, coefficients are kept as [coefficient][lane] and the
+   lower triangle of the covariances, row by row, as [i (i + 1) / 2 + j][lane]. */
+#ifndef SKTVDENOISE_LAPLACE_H
+#define SKTVDENOISE_LAPLACE_H
+
+#include <math.h>
+#include "_pool.h"
+
+#define SKTV_LANES 4
+
+/* Newton's steps, at most. Two to five are enough but for extreme labels. */
+#define SKTV_STEPS 60
+
+/* exp for any finite x; above exp(300) nothing differs. */
+static inline double sktv_exp_any(double x)
+{
+    return sktv_exp(x < 300.0 ? x : 300.0);
+}
+
+/* Mean A'(u) of the label and curvature A''(u), logistic (0) or Poisson (1). */
+static inline double sktv_mean(int poisson, double u, double *curvature)
+{
+    if (poisson) {
+        *curvature = sktv_exp_any(u);
+        return *curvature;
+    } else {
+        const double small = sktv_exp(-fabs(u));
+        const double part = 1.0 / (1.0 + small);
+        *curvature = small * part * part;
+        return u >= 0.0 ? part : small * part;
+    }
+}
+
+/* m = z' theta. */
+SKTV_LOOP void sktv_dot(ptrdiff_t p, const double *SKTV_RESTRICT z,
+                        const double *SKTV_RESTRICT theta,
+                        double *SKTV_RESTRICT m)
+{
+    double sum[SKTV_LANES] = {0.0};
+    ptrdiff_t i, l;
+    for (i = 0; i < p; i++)
+        for (l = 0; l < SKTV_LANES; l++)
+            sum[l] += z[i] * theta[i * SKTV_LANES + l];
+    for (l = 0; l < SKTV_LANES; l++)
+        m[l] = sum[l];
+}
+
+/* The random walk's part of a round, P += diag(q), where q is that of the intercept
+   and, times the ratios, that of the slopes. Then g = P z and v = z' g.
+
+   Rounding moves an entry of P by a few eps sqrt(P_ii P_jj) in a round; all entries
+   together by less than what the diagonal is enlarged by. So P stays positive
+   definite for ever. */
+SKTV_LOOP void sktv_spread(ptrdiff_t p, const double *SKTV_RESTRICT z,
+                           const double *SKTV_RESTRICT ratio,
+                           const double *SKTV_RESTRICT drift,
+                           const double *SKTV_RESTRICT intercept_drift,
+                           double *SKTV_RESTRICT covariance,
+                           double *SKTV_RESTRICT g, double *SKTV_RESTRICT v)
+{
+    const double enlarge = 1.0 + 1e-15 * (double)(p + 1);
+    double total[SKTV_LANES] = {0.0};
+    ptrdiff_t i, j, l;
+    for (i = 0; i < p; i++) {
+        double *row = covariance + i * (i + 1) / 2 * SKTV_LANES;
+        double *diagonal = row + i * SKTV_LANES;
+        const double *q = i ? drift : intercept_drift;
+        double sum[SKTV_LANES];
+        for (l = 0; l < SKTV_LANES; l++) {
+            diagonal[l] = diagonal[l] * enlarge + ratio[i] * q[l];
+            sum[l] = diagonal[l] * z[i];
+        }
+        for (j = 0; j < i; j++)
+            for (l = 0; l < SKTV_LANES; l++) {
+                const double entry = row[j * SKTV_LANES + l];
+                sum[l] += entry * z[j];
+                g[j * SKTV_LANES + l] += entry * z[i];
+            }
+        for (l = 0; l < SKTV_LANES; l++)
+            g[i * SKTV_LANES + l] = sum[l];
+    }
+    for (i = 0; i < p; i++)
+        for (l = 0; l < SKTV_LANES; l++)
+            total[l] += z[i] * g[i * SKTV_LANES + l];
+    for (l = 0; l < SKTV_LANES; l++)
+        v[l] = total[l] > 1e-300 ? total[l] : 1e-300;
+}
+
+/* The mode e of what is known of u = z' theta after the label,
+       argmin (e - m)^2 / (2 v) + w (A(e) - y e),
+   by Newton's steps from `start`. It lies between m and m + v w (y - A'(m)): where a
+   step leaves what is left of that interval, it is halved instead.
+   On return h = w A''(e). */
+static inline void sktv_mode(int poisson, double y, double w,
+                             const double *SKTV_RESTRICT start,
+                             const double *SKTV_RESTRICT m,
+                             const double *SKTV_RESTRICT v,
+                             double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
+{
+    double low[SKTV_LANES], high[SKTV_LANES];
+    double curvature;
+    int step;
+    ptrdiff_t l;
+    for (l = 0; l < SKTV_LANES; l++) {
+        const double other =
+            m[l] + v[l] * w * (y - sktv_mean(poisson, m[l], &curvature));
+        low[l] = m[l] < other ? m[l] : other;
+        high[l] = m[l] < other ? other : m[l];
+        e[l] = start[l] < low[l] ? low[l] : start[l] > high[l] ? high[l] : start[l];
+    }
+    for (step = 0; step < SKTV_STEPS; step++) {
+        double largest = 0.0;
+        for (l = 0; l < SKTV_LANES; l++) {
+            const double mean = sktv_mean(poisson, e[l], &curvature);
+            const double slope = (e[l] - m[l]) + v[l] * w * (mean - y);
+            const double next = e[l] - slope / (1.0 + v[l] * w * curvature);
+            double size;
+            low[l] = slope > 0.0 ? low[l] : e[l];
+            high[l] = slope > 0.0 ? e[l] : high[l];
+            size = e[l];
+            e[l] = next >= low[l] && next <= high[l]
+                       ? next : 0.5 * (low[l] + high[l]);
+            size = fabs(e[l] - size) - 1e-9 * fabs(e[l]);
+            largest = largest > size ? largest : size;
+        }
+        if (largest <= 1e-9)
+            break;
+    }
+    for (l = 0; l < SKTV_LANES; l++) {
+        sktv_mean(poisson, e[l], &curvature);
+        h[l] = w * curvature;
+    }
+}
+
+SKTV_LOOP void sktv_logistic_mode(double y, double w,
+                                  const double *SKTV_RESTRICT start,
+                                  const double *SKTV_RESTRICT m,
+                                  const double *SKTV_RESTRICT v,
+                                  double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
+{
+    sktv_mode(0, y, w, start, m, v, e, h);
+}
+
+SKTV_LOOP void sktv_poisson_mode(double y, double w,
+                                 const double *SKTV_RESTRICT start,
+                                 const double *SKTV_RESTRICT m,
+                                 const double *SKTV_RESTRICT v,
+                                 double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
+{
+    sktv_mode(1, y, w, start, m, v, e, h);
+}
+
+/* theta += g (e - m) / v, P -= g g' h / (1 + h v). */
+SKTV_LOOP void sktv_condition(ptrdiff_t p, const double *SKTV_RESTRICT g,
+                              const double *SKTV_RESTRICT m,
+                              const double *SKTV_RESTRICT v,
+                              const double *SKTV_RESTRICT e,
+                              const double *SKTV_RESTRICT h,
+                              double *SKTV_RESTRICT theta,
+                              double *SKTV_RESTRICT covariance)
+{
+    double gain[SKTV_LANES], shrink[SKTV_LANES];
+    ptrdiff_t i, j, l;
+    for (l = 0; l < SKTV_LANES; l++) {
+        gain[l] = (e[l] - m[l]) / v[l];
+        shrink[l] = h[l] > 0.0 ? 1.0 / (1.0 / h[l] + v[l]) : 0.0;
+    }
+    for (i = 0; i < p; i++) {
+        double *SKTV_RESTRICT row = covariance + i * (i + 1) / 2 * SKTV_LANES;
+        double scaled[SKTV_LANES];
+        for (l = 0; l < SKTV_LANES; l++) {
+            scaled[l] = shrink[l] * g[i * SKTV_LANES + l];
+            theta[i * SKTV_LANES + l] += gain[l] * g[i * SKTV_LANES + l];
+        }
+        for (j = 0; j <= i; j++)
+            for (l = 0; l < SKTV_LANES; l++)
+                row[j * SKTV_LANES + l] -= scaled[l] * g[j * SKTV_LANES + l];
+    }
+}
+
+/* What members predict: the mean of the label at u, drawn in to [low, high]. */
+SKTV_LOOP void sktv_logistic_means(ptrdiff_t n, double low, double high,
+                                   const double *SKTV_RESTRICT u,
+                                   double *SKTV_RESTRICT near,
+                                   double *SKTV_RESTRICT mean)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) {
+        double unused;
+        const double above = u[j] > low ? u[j] : low;
+        near[j] = above < high ? above : high;
+        mean[j] = sktv_mean(0, near[j], &unused);
+    }
+}
+
+SKTV_LOOP void sktv_poisson_means(ptrdiff_t n, double low, double high,
+                                  const double *SKTV_RESTRICT u,
+                                  double *SKTV_RESTRICT near,
+                                  double *SKTV_RESTRICT mean)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++) {
+        const double above = u[j] > low ? u[j] : low;
+        near[j] = above < high ? above : high;
+        mean[j] = sktv_exp_any(near[j]);
+    }
+}
+
+/* factor = exp(-rate (loss - least)). */
+SKTV_LOOP void sktv_factors(ptrdiff_t n, double rate, double least,
+                            const double *SKTV_RESTRICT loss,
+                            double *SKTV_RESTRICT factor)
+{
+    ptrdiff_t j;
+    for (j = 0; j < n; j++)
+        factor[j] = sktv_exp(-rate * (loss[j] - least));
+}
+
+#endif
