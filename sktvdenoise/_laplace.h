@@ -12,8 +12,8 @@
 
 #define SKTV_LANES 4
 
-/* Newton's steps, at most. Two to five are enough but for extreme labels. */
-#define SKTV_STEPS 60
+/* Steps to a mode, at most. Two to five are enough but for extreme labels. */
+#define SKTV_ROUNDS 100
 
 /* exp for any finite x; above exp(300) nothing differs. */
 static inline double sktv_exp_any(double x)
@@ -49,31 +49,18 @@ SKTV_LOOP void sktv_dot(ptrdiff_t p, const double *SKTV_RESTRICT z,
         m[l] = sum[l];
 }
 
-/* The random walk's part of a round, P += diag(q), where q is that of the intercept
-   and, times the ratios, that of the slopes. Then g = P z and v = z' g.
-
-   Rounding moves an entry of P by a few eps sqrt(P_ii P_jj) in a round; all entries
-   together by less than what the diagonal is enlarged by. So P stays positive
-   definite for ever. */
+/* g = P z and v = z' g. */
 SKTV_LOOP void sktv_spread(ptrdiff_t p, const double *SKTV_RESTRICT z,
-                           const double *SKTV_RESTRICT ratio,
-                           const double *SKTV_RESTRICT drift,
-                           const double *SKTV_RESTRICT intercept_drift,
-                           double *SKTV_RESTRICT covariance,
+                           const double *SKTV_RESTRICT covariance,
                            double *SKTV_RESTRICT g, double *SKTV_RESTRICT v)
 {
-    const double enlarge = 1.0 + 1e-15 * (double)(p + 1);
     double total[SKTV_LANES] = {0.0};
     ptrdiff_t i, j, l;
     for (i = 0; i < p; i++) {
-        double *row = covariance + i * (i + 1) / 2 * SKTV_LANES;
-        double *diagonal = row + i * SKTV_LANES;
-        const double *q = i ? drift : intercept_drift;
+        const double *row = covariance + i * (i + 1) / 2 * SKTV_LANES;
         double sum[SKTV_LANES];
-        for (l = 0; l < SKTV_LANES; l++) {
-            diagonal[l] = diagonal[l] * enlarge + ratio[i] * q[l];
-            sum[l] = diagonal[l] * z[i];
-        }
+        for (l = 0; l < SKTV_LANES; l++)
+            sum[l] = row[i * SKTV_LANES + l] * z[i];
         for (j = 0; j < i; j++)
             for (l = 0; l < SKTV_LANES; l++) {
                 const double entry = row[j * SKTV_LANES + l];
@@ -92,40 +79,44 @@ SKTV_LOOP void sktv_spread(ptrdiff_t p, const double *SKTV_RESTRICT z,
 
 /* The mode e of what is known of u = z' theta after the label,
        argmin (e - m)^2 / (2 v) + w (A(e) - y e),
-   by Newton's steps from `start`. It lies between m and m + v w (y - A'(m)): where a
-   step leaves what is left of that interval, it is halved instead.
-   On return h = w A''(e). */
+   by Newton's steps from `start`. It lies between m and m + v w (y - A'(m)). Where a
+   step leaves what is left of that interval, or is more than half of the one before,
+   the interval is halved instead. On return h = w A''(e). */
 static inline void sktv_mode(int poisson, double y, double w,
                              const double *SKTV_RESTRICT start,
                              const double *SKTV_RESTRICT m,
                              const double *SKTV_RESTRICT v,
                              double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
 {
-    double low[SKTV_LANES], high[SKTV_LANES];
+    double low[SKTV_LANES], high[SKTV_LANES], size[SKTV_LANES];
     double curvature;
-    int step;
+    int round;
     ptrdiff_t l;
     for (l = 0; l < SKTV_LANES; l++) {
         const double other =
             m[l] + v[l] * w * (y - sktv_mean(poisson, m[l], &curvature));
         low[l] = m[l] < other ? m[l] : other;
         high[l] = m[l] < other ? other : m[l];
+        size[l] = 4.0 * (high[l] - low[l]);
         e[l] = start[l] < low[l] ? low[l] : start[l] > high[l] ? high[l] : start[l];
     }
-    for (step = 0; step < SKTV_STEPS; step++) {
+    for (round = 0; round < SKTV_ROUNDS; round++) {
         double largest = 0.0;
         for (l = 0; l < SKTV_LANES; l++) {
             const double mean = sktv_mean(poisson, e[l], &curvature);
             const double slope = (e[l] - m[l]) + v[l] * w * (mean - y);
-            const double next = e[l] - slope / (1.0 + v[l] * w * curvature);
-            double size;
+            const double step = slope / (1.0 + v[l] * w * curvature);
+            const double next = e[l] - step;
+            double rest, half;
             low[l] = slope > 0.0 ? low[l] : e[l];
             high[l] = slope > 0.0 ? e[l] : high[l];
-            size = e[l];
-            e[l] = next >= low[l] && next <= high[l]
-                       ? next : 0.5 * (low[l] + high[l]);
-            size = fabs(e[l] - size) - 1e-9 * fabs(e[l]);
-            largest = largest > size ? largest : size;
+            half = 0.5 * (low[l] + high[l]);
+            rest = next >= low[l] && next <= high[l]
+                && fabs(step) <= 0.5 * size[l] ? next : half;
+            size[l] = fabs(rest - e[l]);
+            e[l] = rest;
+            rest = size[l] - 1e-9 * fabs(rest);
+            largest = largest > rest ? largest : rest;
         }
         if (largest <= 1e-9)
             break;
@@ -154,15 +145,26 @@ SKTV_LOOP void sktv_poisson_mode(double y, double w,
     sktv_mode(1, y, w, start, m, v, e, h);
 }
 
-/* theta += g (e - m) / v, P -= g g' h / (1 + h v). */
+/* The label is learned, theta += g (e - m) / v and P -= g g' h / (1 + h v); then the
+   coefficients walk, theta = K theta and P = K P K + Q, with diagonal K and Q: `keep`
+   and `drift` are [2][lane], of the intercept and of the slopes, whose drift is
+   multiplied by `ratio`.
+
+   Rounding moves an entry of P by a few eps sqrt(P_ii P_jj) in a round; all entries
+   together by less than what the diagonal is enlarged by. So P stays positive
+   definite for ever. */
 SKTV_LOOP void sktv_condition(ptrdiff_t p, const double *SKTV_RESTRICT g,
                               const double *SKTV_RESTRICT m,
                               const double *SKTV_RESTRICT v,
                               const double *SKTV_RESTRICT e,
                               const double *SKTV_RESTRICT h,
+                              const double *SKTV_RESTRICT ratio,
+                              const double *SKTV_RESTRICT keep,
+                              const double *SKTV_RESTRICT drift,
                               double *SKTV_RESTRICT theta,
                               double *SKTV_RESTRICT covariance)
 {
+    const double enlarge = 1.0 + 2e-15 * (double)(p + 1);
     double gain[SKTV_LANES], shrink[SKTV_LANES];
     ptrdiff_t i, j, l;
     for (l = 0; l < SKTV_LANES; l++) {
@@ -170,15 +172,25 @@ SKTV_LOOP void sktv_condition(ptrdiff_t p, const double *SKTV_RESTRICT g,
         shrink[l] = h[l] > 0.0 ? 1.0 / (1.0 / h[l] + v[l]) : 0.0;
     }
     for (i = 0; i < p; i++) {
-        double *SKTV_RESTRICT row = covariance + i * (i + 1) / 2 * SKTV_LANES;
-        double scaled[SKTV_LANES];
+        double *row = covariance + i * (i + 1) / 2 * SKTV_LANES;
+        const ptrdiff_t part = i ? SKTV_LANES : 0;
+        double scaled[SKTV_LANES], kept[SKTV_LANES];
         for (l = 0; l < SKTV_LANES; l++) {
+            const double own = keep[part + l];
             scaled[l] = shrink[l] * g[i * SKTV_LANES + l];
-            theta[i * SKTV_LANES + l] += gain[l] * g[i * SKTV_LANES + l];
+            kept[l] = own * keep[SKTV_LANES + l];
+            theta[i * SKTV_LANES + l] =
+                own * (theta[i * SKTV_LANES + l] + gain[l] * g[i * SKTV_LANES + l]);
+            row[l] = own * keep[l] * (row[l] - scaled[l] * g[l]);
         }
-        for (j = 0; j <= i; j++)
+        for (j = 1; j <= i; j++)
             for (l = 0; l < SKTV_LANES; l++)
-                row[j * SKTV_LANES + l] -= scaled[l] * g[j * SKTV_LANES + l];
+                row[j * SKTV_LANES + l] =
+                    kept[l] * (row[j * SKTV_LANES + l]
+                               - scaled[l] * g[j * SKTV_LANES + l]);
+        for (l = 0; l < SKTV_LANES; l++)
+            row[i * SKTV_LANES + l] =
+                enlarge * row[i * SKTV_LANES + l] + ratio[i] * drift[part + l];
     }
 }
 

@@ -20,20 +20,22 @@ cdef extern from "_laplace.h" nogil:
                    double* total, double* dot)
     void sktv_share(Py_ssize_t n, double share, const double* factor, double* weight)
     void sktv_dot(Py_ssize_t p, const double* z, const double* theta, double* m)
-    void sktv_spread(Py_ssize_t p, const double* z, const double* ratio,
-                     const double* drift, const double* intercept_drift,
-                     double* covariance, double* g, double* v)
+    void sktv_spread(Py_ssize_t p, const double* z, const double* covariance,
+                     double* g, double* v)
     void sktv_logistic_mode(double y, double w, const double* start, const double* m,
                             const double* v, double* e, double* h)
     void sktv_poisson_mode(double y, double w, const double* start, const double* m,
                            const double* v, double* e, double* h)
     void sktv_condition(Py_ssize_t p, const double* g, const double* m,
                         const double* v, const double* e, const double* h,
+                        const double* ratio, const double* keep, const double* drift,
                         double* theta, double* covariance)
     void sktv_logistic_means(Py_ssize_t n, double low, double high, const double* u,
                              double* near, double* mean)
     void sktv_poisson_means(Py_ssize_t n, double low, double high, const double* u,
                             double* near, double* mean)
+    void sktv_winsorised(double square, double gain, double* variance,
+                         long long* n_surprises)
     void sktv_factors(Py_ssize_t n, double rate, double least, const double* loss,
                       double* factor)
 
@@ -48,13 +50,24 @@ cdef struct Head:
     long long n_members    # a multiple of LANES
     long long n_trackers
     long long round        # rows learned
+    long long n_surprises
     double base            # of the natural parameter
-    double low             # range of the natural parameter less offset: members
+    double low             # range of the natural parameter less the offset: members
     double high            # don't predict beyond
+    double events          # Poisson: sum of the labels, and of the exposure
+    double exposure
+    double least           # smallest log rate of a label and one event more
+    double dispersion      # Poisson: variance of the labels over their mean
+    double excess          # of the pool's loss over the guard's
+    double steepness       # H: one over the rate, for weight 1, at which they mix
+    double largest         # Y and W, the largest label and weight so far
+    double largest_weight
 
-HEAD_DTYPE = np.dtype(
-    [(name, "i8") for name in ("n_features", "loss", "n_members", "n_trackers", "round")]
-    + [(name, "f8") for name in ("base", "low", "high")])
+_INTEGERS = ("n_features", "loss", "n_members", "n_trackers", "round", "n_surprises")
+_NUMBERS = ("base", "low", "high", "events", "exposure", "least", "dispersion",
+            "excess", "steepness", "largest", "largest_weight")
+HEAD_DTYPE = np.dtype([(name, "i8") for name in _INTEGERS]
+                      + [(name, "f8") for name in _NUMBERS])
 
 # Where the parts of a state begin; all are rows of doubles.
 cdef struct Parts:
@@ -65,13 +78,9 @@ cdef struct Parts:
     double* moves          # rows since a feature first moved, [d]
     double* centre         # of the units, [d]
     double* unit           # square of the units, [d]
-    double* drift          # of slopes and intercept, [members]
-    double* intercept_drift
-    double* share          # of the trackers, and the rate of their losses, [trackers]
-    double* rate
-    double* regret         # BOA's account of the trackers, [trackers]
-    double* variance
-    double* largest
+    double* drift          # [group][intercept, slopes][lane]
+    double* keep
+    double* share          # of the trackers, [trackers]
     double* top            # weights of the trackers, [trackers]
     double* weight         # of the members, [trackers][members]
     double* theta          # [group][p][lane]
@@ -95,7 +104,8 @@ cdef struct Scratch:
     double* g              # [p][lane]
 
 cdef double PROBABILITY = 1e-6     # logistic: no smaller one is predicted
-cdef double REACH = 9.0            # Poisson: below the least rate seen, logarithm
+cdef double REACH = 5.0            # Poisson: log of how far below what was seen
+cdef double GUARD = 0.01           # weight of the guard in the beginning
 
 cdef inline double* take(double** place, Py_ssize_t n) noexcept nogil:
     cdef double* here = place[0]
@@ -115,13 +125,9 @@ cdef Py_ssize_t lay_out(Parts* s, double* place) noexcept nogil:
     s.moves = take(&place, d)
     s.centre = take(&place, d)
     s.unit = take(&place, d)
-    s.drift = take(&place, n)
-    s.intercept_drift = take(&place, n)
+    s.drift = take(&place, 2 * n)
+    s.keep = take(&place, 2 * n)
     s.share = take(&place, k)
-    s.rate = take(&place, k)
-    s.regret = take(&place, k)
-    s.variance = take(&place, k)
-    s.largest = take(&place, k)
     s.top = take(&place, k)
     s.weight = take(&place, k * n)
     s.theta = take(&place, (d + 1) * n)
@@ -174,7 +180,8 @@ cdef void standardise(const Parts* s, Scratch* r, const double[:] x) noexcept no
         else:
             r.centre[j] = s.centre[j]
             r.unit[j] = s.unit[j]
-        r.z[j + 1] = r.ratio[j + 1] = 0.0
+        r.z[j + 1] = 0.0
+        r.ratio[j + 1] = 1.0
         if r.unit[j] > 0.0:
             r.z[j + 1] = (value - r.centre[j]) / sqrt(r.unit[j])
             r.ratio[j + 1] = r.unit[j] / r.square[j]
@@ -191,8 +198,9 @@ cdef double predict_row(const Parts* s, Scratch* r, const double[:] x,
     for k in range(n // LANES):
         j = k * LANES
         sktv_dot(p, r.z, s.theta + j * p, r.u + j)
+    dot = offset + s.head.base if s.head.round > 0 else 0.0
     for j in range(n):
-        r.u[j] += s.head.base + offset
+        r.u[j] += dot
     if s.head.loss == POISSON:
         sktv_poisson_means(n, s.head.low + offset, s.head.high + offset, r.u, r.near,
                            r.prediction)
@@ -205,45 +213,89 @@ cdef double predict_row(const Parts* s, Scratch* r, const double[:] x,
     return mean
 
 
-cdef void aggregate(Parts* s, Scratch* r, double y, double w,
-                    double mean) noexcept nogil:
-    """Trackers and top learn from the losses of the round."""
+cdef inline double loss_of(long long loss, double y, double u,
+                           double mean) noexcept nogil:
+    """Log loss, or the Poisson deviance's half up to what depends on y alone."""
+    if loss == POISSON:
+        return mean - y * u
+    return log1p(exp(-fabs(u))) + max(u, 0.0) - y * u
+
+
+cdef void aggregate(Parts* s, Scratch* r, double y, double w) noexcept nogil:
+    """Members in the trackers, and trackers, are weighed by exp(-loss)."""
+    cdef long long loss = s.head.loss
     cdef Py_ssize_t n = s.head.n_members
     cdef Py_ssize_t j, k, n_trackers = s.head.n_trackers
-    cdef double least, slope, gap, rate, total = 0.0
+    cdef double least, mean, total = 0.0
     for j in range(n):
-        if s.head.loss == POISSON:
-            r.loss[j] = r.prediction[j] - y * r.near[j]
-        else:
-            r.loss[j] = (log1p(exp(-fabs(r.near[j]))) + max(r.near[j], 0.0)
-                         - y * r.near[j])
+        r.loss[j] = w * loss_of(loss, y, r.near[j], r.prediction[j])
     least = r.loss[0]
     for j in range(1, n):
         least = min(least, r.loss[j])
+    sktv_factors(n, 1.0, least, r.loss, r.factor)
     for k in range(n_trackers):
-        sktv_factors(n, s.rate[k] * w, least, r.loss, r.factor)
         sktv_share(n, s.share[k], r.factor, s.weight + k * n)
-    # The loss as a function of the mean.
-    slope = w * (1.0 - y / mean)
-    if s.head.loss == LOGISTIC:
-        slope = w * (mean - y) / (mean * (1.0 - mean))
     for k in range(n_trackers):
-        gap = slope * (mean - r.tracked[k])
-        s.variance[k] += 2.2 * gap * gap
-        s.largest[k] = max(s.largest[k], fabs(gap))
-        rate = min(1.0 / sqrt(s.variance[k]), 0.5 / s.largest[k])
-        if not s.variance[k] > 0.0:
-            rate = 1.0
-        s.regret[k] += gap - rate * gap * gap
-        s.top[k] = log(rate) + rate * s.regret[k]
-    least = s.top[0]
+        mean = r.tracked[k]
+        r.loss[k] = w * loss_of(loss, y, log(mean) if loss == POISSON
+                                else log(mean / (1.0 - mean)), mean)
+    least = r.loss[0]
     for k in range(1, n_trackers):
-        least = max(least, s.top[k])
+        least = min(least, r.loss[k])
     for k in range(n_trackers):
-        s.top[k] = exp(s.top[k] - least)
+        # A weight below 1e-100 is no part of the prediction.
+        s.top[k] = max(s.top[k] * exp(least - r.loss[k]), 1e-100)
         total += s.top[k]
     for k in range(n_trackers):
         s.top[k] /= total
+
+
+cdef double guarded_mean(Head* head, double pool, double guard) noexcept nogil:
+    """The pool's prediction mixed with its guard's: exponential weights.
+
+    Probabilities are mixed themselves, rates as logarithms: there the loss is
+    exp-concave, at rate 1 and at 1 / H.
+    """
+    cdef double share, low, high
+    if head.loss == POISSON:
+        low = min(pool, guard)
+        high = max(pool, guard)
+        head.steepness = max(head.steepness, max(high, head.largest * head.largest / low))
+    share = head.excess / (head.steepness * head.largest_weight)
+    share = GUARD / (GUARD + (1.0 - GUARD) * exp(max(min(-share, 700.0), -700.0)))
+    if head.loss == POISSON:
+        return pool * exp(share * log(guard / pool))
+    return pool + share * (guard - pool)
+
+
+cdef void account(Head* head, double y, double w, double pool,
+                  double guard) noexcept nogil:
+    """What the pool has lost to its guard; y and w drawn in to what was known."""
+    cdef double part = min(w, head.largest_weight)
+    if head.loss == POISSON:
+        head.excess += part * (pool - guard + min(y, head.largest) * log(guard / pool))
+        head.largest = max(head.largest, y)
+    else:
+        head.excess += part * (y * log(guard / pool)
+                               + (1.0 - y) * log((1.0 - guard) / (1.0 - pool)))
+    head.excess = max(min(head.excess, 1e300), -1e300)
+    head.largest_weight = max(head.largest_weight, w)
+
+
+cdef void learn_range(Head* head, double y, double offset) noexcept nogil:
+    """Rates that may be predicted: neither far below nor above what was seen."""
+    cdef double rate = log(y + 1.0) - offset
+    if head.round == 0:
+        # One event is expected in the first row, so the units of exposure are free.
+        head.base = -offset
+        head.least = rate
+        head.high = rate + log(2.0)
+    head.events += y
+    head.exposure += exp(offset + head.base)
+    head.least = min(head.least, rate)
+    head.low = min(head.least, log((head.events + 1.0) / head.exposure) + head.base)
+    head.low -= REACH
+    head.high = max(head.high, rate + log(2.0))
 
 
 cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
@@ -258,7 +310,6 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     cdef double h[8]
     cdef double* theta
     cdef double* covariance
-    cdef double rate
     if head.round == 0:
         for j in range(d):
             s.first[j] = x[j]
@@ -267,31 +318,29 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     memcpy(s.moves, r.moves, d * sizeof(double))
     memcpy(s.centre, r.centre, d * sizeof(double))
     memcpy(s.unit, r.unit, d * sizeof(double))
-    if head.round > 0:
-        aggregate(s, r, y, w, mean)
     if head.loss == POISSON:
-        rate = log(y + 1.0) - offset
-        if head.round == 0:
-            head.base = log(y + 0.5) - offset
-            head.low = rate - REACH
-            head.high = rate + log(2.0)
-            for j in range(head.n_members):
-                r.u[j] = head.base + offset
-        head.low = min(head.low, rate - REACH)
-        head.high = max(head.high, rate + log(2.0))
+        if head.round > 0:
+            sktv_winsorised(2.0 * w * (mean - y + (y * log(y / mean) if y > 0.0 else 0.0)),
+                            max(0.005, 1.0 / (head.round + 10)), &head.dispersion,
+                            &head.n_surprises)
+        w /= max(head.dispersion, 1.0)
+    if head.round > 0:
+        aggregate(s, r, y, w)
+    if head.loss == POISSON:
+        learn_range(head, y, offset)
         for j in range(head.n_members):
             r.near[j] = min(max(r.u[j], head.low + offset), head.high + offset)
     for i in range(head.n_members // LANES):
         j = i * LANES
         theta = s.theta + j * p
         covariance = s.covariance + j * (p * (p + 1) // 2)
-        sktv_spread(p, r.z, r.ratio, s.drift + j, s.intercept_drift + j, covariance,
-                    r.g, v)
+        sktv_spread(p, r.z, covariance, r.g, v)
         if head.loss == POISSON:
             sktv_poisson_mode(y, w, r.near + j, r.u + j, v, e, h)
         else:
             sktv_logistic_mode(y, w, r.near + j, r.u + j, v, e, h)
-        sktv_condition(p, r.g, r.u + j, v, e, h, theta, covariance)
+        sktv_condition(p, r.g, r.u + j, v, e, h, r.ratio, s.keep + 2 * j,
+                       s.drift + 2 * j, theta, covariance)
     head.round += 1
 
 
@@ -305,16 +354,18 @@ cdef int open_state(Parts* s, unsigned char[::1] state) except -1:
     return 0
 
 
-def allocate(Py_ssize_t n_features, int loss, members, trackers):
+def allocate(Py_ssize_t n_features, int loss, members, shares):
     """State before the first row, an array of bytes.
 
     Parameters
     ----------
     n_features : int
     loss : Code
-    members : sequence of (drift, variance, intercept_drift, intercept_variance)
-        Their number is a multiple of LANES.
-    trackers : sequence of (share, rate)
+    members : sequence of (variance, drift, keep)
+        Each a pair, of the intercept and of the slopes. Their number is a multiple of
+        LANES.
+    shares : sequence of float
+        Of the trackers.
     """
     cdef Parts s
     cdef Py_ssize_t p = n_features + 1
@@ -322,10 +373,10 @@ def allocate(Py_ssize_t n_features, int loss, members, trackers):
     assert n % LANES == 0
     head = np.zeros(1, dtype=HEAD_DTYPE)
     head["n_features"], head["loss"] = n_features, loss
-    head["n_members"], head["n_trackers"] = n, len(trackers)
-    if loss == LOGISTIC:
-        head["high"] = np.log(1.0 / PROBABILITY - 1.0)
-        head["low"] = -head["high"]
+    head["n_members"], head["n_trackers"] = n, len(shares)
+    head["high"] = np.log(1.0 / PROBABILITY - 1.0) if loss == LOGISTIC else 1e300
+    head["low"] = -head["high"]
+    head["dispersion"] = head["steepness"] = head["largest_weight"] = 1.0
     cdef unsigned char[::1] view = head.view(np.uint8)
     cdef Py_ssize_t size = lay_out(&s, <double*>&view[0])
     state = np.zeros(size * sizeof(double), dtype=np.uint8)
@@ -333,15 +384,17 @@ def allocate(Py_ssize_t n_features, int loss, members, trackers):
     view = state
     lay_out(&s, <double*>&view[0])
     for j in range(n):
-        s.drift[j] = members[j][0]
-        s.intercept_drift[j] = members[j][2]
+        variance, drift, keep = members[j]
+        for i in range(2):
+            place = (2 * (j // LANES) + i) * LANES + j % LANES
+            s.drift[place] = drift[i]
+            s.keep[place] = keep[i]
         place = j // LANES * LANES * (p * (p + 1) // 2) + j % LANES
         for i in range(p):
-            s.covariance[place + i * (i + 3) // 2 * LANES] = (
-                members[j][1] if i else members[j][3])
-    for i in range(len(trackers)):
-        s.share[i], s.rate[i] = trackers[i]
-        s.top[i] = 1.0 / len(trackers)
+            s.covariance[place + i * (i + 3) // 2 * LANES] = variance[min(i, 1)]
+    for i in range(len(shares)):
+        s.share[i] = shares[i]
+        s.top[i] = 1.0 / len(shares)
         for j in range(n):
             s.weight[i * n + j] = 1.0 / n
     return state
@@ -356,36 +409,49 @@ def new_scratch(unsigned char[::1] state):
 
 def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
           const double[:] sample_weight, const double[:] offset, double[:] predictions,
-          double[:, :] parts=None):
+          const double[:] guard=None, double[:, :] parts=None):
     """Run rows through a state, in place: each is predicted, then learned.
 
-    predictions[i] is the mean of y[i], known before y[i] is seen. A row of weight 0
-    is not learned. parts[i] are the predictions of members and trackers.
+    predictions[i] is the mean of y[i], known before y[i] is seen; guard[i] that of
+    another forecaster, in (0, 1) or positive, to stay close to. A row of weight 0 is
+    not learned. parts[i] are the predictions of members, trackers and pool.
     """
     cdef Parts s
     cdef Scratch r
+    cdef Head ahead
     cdef Py_ssize_t i, j
+    cdef double mean
     open_state(&s, state)
     cdef double[::1] scratch = new_scratch(state)
     lay_out_scratch(&r, s.head, &scratch[0])
+    cdef Py_ssize_t n = s.head.n_members
+    cdef Py_ssize_t n_trackers = s.head.n_trackers
     with nogil:
         for i in range(y.shape[0]):
-            predictions[i] = predict_row(&s, &r, X[i], offset[i])
+            mean = predict_row(&s, &r, X[i], offset[i])
             if parts is not None:
-                for j in range(s.head.n_members):
+                for j in range(n):
                     parts[i, j] = r.prediction[j]
-                for j in range(s.head.n_trackers):
-                    parts[i, s.head.n_members + j] = r.tracked[j]
+                for j in range(n_trackers):
+                    parts[i, n + j] = r.tracked[j]
+                parts[i, n + n_trackers] = mean
+            predictions[i] = mean
+            if guard is not None:
+                ahead = s.head[0]
+                predictions[i] = guarded_mean(&ahead, mean, guard[i])
             if sample_weight[i] > 0.0:
-                learn_row(&s, &r, X[i], y[i], sample_weight[i], offset[i],
-                          predictions[i])
+                if guard is not None:
+                    s.head.steepness = ahead.steepness
+                    account(s.head, y[i], sample_weight[i], mean, guard[i])
+                learn_row(&s, &r, X[i], y[i], sample_weight[i], offset[i], mean)
 
 
 def predict(unsigned char[::1] state, const double[:, :] X, const double[:] offset,
-            double[:] predictions):
+            double[:] predictions, const double[:] guard=None):
     """The mean of the label of each row, if it were the next."""
     cdef Parts s
     cdef Scratch r
+    cdef Head ahead
     cdef Py_ssize_t i
     open_state(&s, state)
     cdef double[::1] scratch = new_scratch(state)
@@ -393,6 +459,9 @@ def predict(unsigned char[::1] state, const double[:, :] X, const double[:] offs
     with nogil:
         for i in range(X.shape[0]):
             predictions[i] = predict_row(&s, &r, X[i], offset[i])
+            if guard is not None:
+                ahead = s.head[0]
+                predictions[i] = guarded_mean(&ahead, predictions[i], guard[i])
 
 
 def weights(unsigned char[::1] state):
