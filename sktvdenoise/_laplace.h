@@ -79,11 +79,10 @@ SKTV_LOOP void sktv_spread(ptrdiff_t p, const double *SKTV_RESTRICT z,
 
 /* The mode e of what is known of u = z' theta after the label,
        argmin (e - m)^2 / (2 v) + w (A(e) - y e),
-   by Newton's steps from `start`. It lies between m and m + v w (y - A'(m)). Where a
-   step leaves what is left of that interval, or is more than half of the one before,
-   the interval is halved instead. On return h = w A''(e). */
+   by Newton's steps from m. It lies between m and m + v w (y - A'(m)). Where a step
+   leaves what is left of that interval, or is more than half of the one before, the
+   interval is halved instead. On return h = w A''(e). */
 static inline void sktv_mode(int poisson, double y, double w,
-                             const double *SKTV_RESTRICT start,
                              const double *SKTV_RESTRICT m,
                              const double *SKTV_RESTRICT v,
                              double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
@@ -98,7 +97,7 @@ static inline void sktv_mode(int poisson, double y, double w,
         low[l] = m[l] < other ? m[l] : other;
         high[l] = m[l] < other ? other : m[l];
         size[l] = 4.0 * (high[l] - low[l]);
-        e[l] = start[l] < low[l] ? low[l] : start[l] > high[l] ? high[l] : start[l];
+        e[l] = m[l];
     }
     for (round = 0; round < SKTV_ROUNDS; round++) {
         double largest = 0.0;
@@ -128,33 +127,31 @@ static inline void sktv_mode(int poisson, double y, double w,
 }
 
 SKTV_LOOP void sktv_logistic_mode(double y, double w,
-                                  const double *SKTV_RESTRICT start,
-                                  const double *SKTV_RESTRICT m,
+                                       const double *SKTV_RESTRICT m,
                                   const double *SKTV_RESTRICT v,
                                   double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
 {
-    sktv_mode(0, y, w, start, m, v, e, h);
+    sktv_mode(0, y, w, m, v, e, h);
 }
 
 SKTV_LOOP void sktv_poisson_mode(double y, double w,
-                                 const double *SKTV_RESTRICT start,
-                                 const double *SKTV_RESTRICT m,
+                                     const double *SKTV_RESTRICT m,
                                  const double *SKTV_RESTRICT v,
                                  double *SKTV_RESTRICT e, double *SKTV_RESTRICT h)
 {
-    sktv_mode(1, y, w, start, m, v, e, h);
+    sktv_mode(1, y, w, m, v, e, h);
 }
 
-/* The label is learned, theta += g (e - m) / v and P -= g g' h / (1 + h v); then the
+/* The label is learned, theta += g (e - u) / v of u = z' theta, and P -= g g' h / (1 + h v); then the
    coefficients walk, theta = K theta and P = K P K + Q, with diagonal K and Q: `keep`
    and `drift` are [2][lane], of the intercept and of the slopes, whose drift is
    multiplied by `ratio`.
 
-   Rounding moves an entry of P by a few eps sqrt(P_ii P_jj) in a round; all entries
-   together by less than what the diagonal is enlarged by. So P stays positive
-   definite for ever. */
+   Rounding moves an entry of P by a few eps sqrt(P_ii P_jj) in a round, and all entries
+   together by less than what is added to the diagonal. So P stays positive definite
+   for ever; what is forgotten by it would be felt after 1e13 rows. */
 SKTV_LOOP void sktv_condition(ptrdiff_t p, const double *SKTV_RESTRICT g,
-                              const double *SKTV_RESTRICT m,
+                              const double *SKTV_RESTRICT u,
                               const double *SKTV_RESTRICT v,
                               const double *SKTV_RESTRICT e,
                               const double *SKTV_RESTRICT h,
@@ -164,19 +161,20 @@ SKTV_LOOP void sktv_condition(ptrdiff_t p, const double *SKTV_RESTRICT g,
                               double *SKTV_RESTRICT theta,
                               double *SKTV_RESTRICT covariance)
 {
-    const double enlarge = 1.0 + 2e-15 * (double)(p + 1);
+    const double rounding = 1e-14 * (double)(p + 1);
     double gain[SKTV_LANES], shrink[SKTV_LANES];
     ptrdiff_t i, j, l;
     for (l = 0; l < SKTV_LANES; l++) {
-        gain[l] = (e[l] - m[l]) / v[l];
+        gain[l] = (e[l] - u[l]) / v[l];
         shrink[l] = h[l] > 0.0 ? 1.0 / (1.0 / h[l] + v[l]) : 0.0;
     }
     for (i = 0; i < p; i++) {
         double *row = covariance + i * (i + 1) / 2 * SKTV_LANES;
         const ptrdiff_t part = i ? SKTV_LANES : 0;
-        double scaled[SKTV_LANES], kept[SKTV_LANES];
+        double scaled[SKTV_LANES], kept[SKTV_LANES], added[SKTV_LANES];
         for (l = 0; l < SKTV_LANES; l++) {
             const double own = keep[part + l];
+            added[l] = rounding * row[i * SKTV_LANES + l] + ratio[i] * drift[part + l];
             scaled[l] = shrink[l] * g[i * SKTV_LANES + l];
             kept[l] = own * keep[SKTV_LANES + l];
             theta[i * SKTV_LANES + l] =
@@ -189,8 +187,7 @@ SKTV_LOOP void sktv_condition(ptrdiff_t p, const double *SKTV_RESTRICT g,
                     kept[l] * (row[j * SKTV_LANES + l]
                                - scaled[l] * g[j * SKTV_LANES + l]);
         for (l = 0; l < SKTV_LANES; l++)
-            row[i * SKTV_LANES + l] =
-                enlarge * row[i * SKTV_LANES + l] + ratio[i] * drift[part + l];
+            row[i * SKTV_LANES + l] += added[l];
     }
 }
 

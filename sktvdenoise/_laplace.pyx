@@ -22,11 +22,11 @@ cdef extern from "_laplace.h" nogil:
     void sktv_dot(Py_ssize_t p, const double* z, const double* theta, double* m)
     void sktv_spread(Py_ssize_t p, const double* z, const double* covariance,
                      double* g, double* v)
-    void sktv_logistic_mode(double y, double w, const double* start, const double* m,
-                            const double* v, double* e, double* h)
-    void sktv_poisson_mode(double y, double w, const double* start, const double* m,
-                           const double* v, double* e, double* h)
-    void sktv_condition(Py_ssize_t p, const double* g, const double* m,
+    void sktv_logistic_mode(double y, double w, const double* m, const double* v,
+                            double* e, double* h)
+    void sktv_poisson_mode(double y, double w, const double* m, const double* v,
+                           double* e, double* h)
+    void sktv_condition(Py_ssize_t p, const double* g, const double* u,
                         const double* v, const double* e, const double* h,
                         const double* ratio, const double* keep, const double* drift,
                         double* theta, double* covariance)
@@ -104,6 +104,7 @@ cdef struct Scratch:
     double* g              # [p][lane]
 
 cdef double PROBABILITY = 1e-6     # logistic: no smaller one is predicted
+cdef double SUREST = 100.0         # logistic: no larger logarithm of odds is learned
 cdef double REACH = 5.0            # Poisson: log of how far below what was seen
 cdef double GUARD = 0.01           # weight of the guard in the beginning
 
@@ -159,21 +160,29 @@ cdef Py_ssize_t lay_out_scratch(Scratch* r, const Head* head,
 cdef void standardise(const Parts* s, Scratch* r, const double[:] x) noexcept nogil:
     """Features in units of their standard deviation, this row included.
 
-    The units of a feature follow until it has moved for 2 p rows. From then on they
-    stand, and the drift of its coefficient follows instead: a trend would make
-    moving units meaningless. A feature that never moved is 0.
+    The units of a feature follow until it has moved for 2 p rows, and again from when
+    it is a thousand times as wide. Else they stand, and the drift of its coefficient
+    follows instead: a trend would make moving units meaningless. A feature that never
+    moved is 0. What is far off is drawn in; what comes once in t rows, at sqrt(t)
+    standard deviations, isn't.
     """
     cdef Py_ssize_t d = s.head.n_features
     cdef Py_ssize_t j
     cdef double n = <double>(s.head.round + 1)
-    cdef double value, delta
+    cdef double value, delta, reach
     r.z[0] = r.ratio[0] = 1.0
     for j in range(d):
         value = x[j] - s.first[j] if s.head.round > 0 else 0.0
         delta = value - s.mean[j]
+        if s.square[j] > 0.0:
+            reach = (20.0 + 2.0 * sqrt(n)) * sqrt(s.square[j])
+            delta = min(max(delta, -reach), reach)
+            value = s.mean[j] + delta
         r.mean[j] = s.mean[j] + delta / n
         r.square[j] = s.square[j] + (delta * (value - r.mean[j]) - s.square[j]) / n
         r.moves[j] = s.moves[j] + (1.0 if r.square[j] > 0.0 else 0.0)
+        if r.square[j] > 1e6 * s.unit[j]:
+            r.moves[j] = 1.0
         if r.moves[j] <= 2 * (d + 1):
             r.centre[j] = r.mean[j]
             r.unit[j] = r.square[j]
@@ -328,17 +337,19 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
         aggregate(s, r, y, w)
     if head.loss == POISSON:
         learn_range(head, y, offset)
+    else:
+        # Where classes are separable members may be surer than what is predicted.
         for j in range(head.n_members):
-            r.near[j] = min(max(r.u[j], head.low + offset), head.high + offset)
+            r.near[j] = min(max(r.u[j], -SUREST), SUREST)
     for i in range(head.n_members // LANES):
         j = i * LANES
         theta = s.theta + j * p
         covariance = s.covariance + j * (p * (p + 1) // 2)
         sktv_spread(p, r.z, covariance, r.g, v)
         if head.loss == POISSON:
-            sktv_poisson_mode(y, w, r.near + j, r.u + j, v, e, h)
+            sktv_poisson_mode(y, w, r.near + j, v, e, h)
         else:
-            sktv_logistic_mode(y, w, r.near + j, r.u + j, v, e, h)
+            sktv_logistic_mode(y, w, r.near + j, v, e, h)
         sktv_condition(p, r.g, r.u + j, v, e, h, r.ratio, s.keep + 2 * j,
                        s.drift + 2 * j, theta, covariance)
     head.round += 1

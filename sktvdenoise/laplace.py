@@ -37,6 +37,7 @@ __all__ = [
 
 SHARES = (1e-4, 1e-3, 1e-2)  # of the trackers
 _PROBABILITY = 1e-6  # logistic: no smaller one is predicted
+_SUREST = 100.0  # logistic: no larger logarithm of odds is learned
 _REACH = 5.0  # Poisson: logarithm of how far below what was seen
 _GUARD = 0.01  # weight of the guard in the beginning
 
@@ -89,7 +90,9 @@ def pool_members(n_features):
     return members
 
 
-def laplace_update(theta, covariance, z, y, weight, loss, offset=0.0):
+def laplace_update(
+    theta, covariance, z, y, weight, loss, offset=0.0, limits=(-np.inf, np.inf)
+):
     r"""One label, learned by a Gaussian approximation of what is known.
 
     Parameters
@@ -106,6 +109,8 @@ def laplace_update(theta, covariance, z, y, weight, loss, offset=0.0):
         One of `sktvdenoise.losses.LOSSES`.
     offset : float, default=0.0
         Part of the natural parameter that isn't learned.
+    limits : (float, float), default=(-inf, inf)
+        What the natural parameter of the row can be at all.
 
     Returns
     -------
@@ -125,7 +130,9 @@ def laplace_update(theta, covariance, z, y, weight, loss, offset=0.0):
         P \mathrel{-}= \frac{h}{1 + h v} P z z' P,
 
     so that :math:`\theta` is the mode of all coefficients, and :math:`P` the inverse of
-    the second derivative there. For squared loss this is the Kalman filter.
+    the second derivative there. For squared loss this is the Kalman filter. Where
+    :math:`z'\theta` is beyond the limits, it is first brought there by
+    :math:`P z` too.
 
     Examples
     --------
@@ -136,26 +143,30 @@ def laplace_update(theta, covariance, z, y, weight, loss, offset=0.0):
     (array([0.5]), array([[0.5]]))
     """
     g = covariance @ z
-    m, v = z @ theta + offset, z @ g
+    u, v = z @ theta + offset, z @ g
+    m = np.clip(u, *limits)
     other = m - v * weight * loss.derivative(y, m)
     e = m
     if other != m:
         e = brentq(
-            lambda u: u - m + v * weight * loss.derivative(y, u), m, other, xtol=1e-13
+            lambda e: e - m + v * weight * loss.derivative(y, e), m, other, xtol=1e-13
         )
     h = weight * loss.second_derivative(e)
-    theta = theta + g * (e - m) / v
+    theta = theta + g * (e - u) / v
     return theta, covariance - np.outer(g, g) * h / (1 + h * v)
 
 
 class Units:
-    """Features less their mean, in units of their standard deviation.
+    r"""Features less their mean, in units of their standard deviation.
 
-    Those of a feature follow for the first 2 p rows in which it has moved, of p
-    coefficients, the present one included. From then on they stand, so that a feature
-    with a trend doesn't lose its meaning; instead the drift of its coefficient follows,
-    by the ratio of the variance in the units to that of now. A feature that never moved
-    is 0. Multiplied features have the same units, and shifted ones, up to rounding.
+    Those of a feature follow for 2 p rows in which it has moved, of p coefficients, the
+    present row included; and again from when it is a thousand times as wide. Else they
+    stand, so that a feature with a trend doesn't lose its meaning, and the drift of its
+    coefficient follows instead, by the ratio of the variance in the units to that of
+    now. A feature that never moved is 0. What is more than :math:`20 + 2 \sqrt{t}`
+    standard deviations off the mean is drawn in, in row `t`.
+
+    Units follow features that are shifted or multiplied, up to rounding.
 
     Parameters
     ----------
@@ -163,30 +174,36 @@ class Units:
     """
 
     def __init__(self, n_features):
-        self.rows = np.empty((0, n_features))
+        self.first = None
+        self.rows = np.empty((0, n_features))  # less the first, drawn in
         self.moves = np.zeros(n_features)
         self.centre = np.zeros(n_features)
         self.variance = np.zeros(n_features)
 
     def __call__(self, x):
         """The row with its 1, and the ratios of drift; then `keep` may be called."""
-        rows = np.vstack([self.rows, x])
-        rows = rows - rows[0]
+        first = x if self.first is None else self.first
+        row, n = x - first, len(self.rows) + 1
+        if n > 1:
+            mean, std = self.rows.mean(axis=0), self.rows.std(axis=0)
+            reach = np.where(std > 0, (20 + 2 * np.sqrt(n)) * std, np.inf)
+            row = np.clip(row, mean - reach, mean + reach)
+        rows = np.vstack([self.rows, row])
         now = rows.var(axis=0)
-        moves = self.moves + (now > 0)
+        moves = np.where(now > 1e6 * self.variance, 1, self.moves + (now > 0))
         follows = moves <= 2 * (len(x) + 1)
         centre = np.where(follows, rows.mean(axis=0), self.centre)
         variance = np.where(follows, now, self.variance)
-        z = np.zeros(len(x))
+        z, ratio = np.zeros(len(x)), np.ones(len(x))
         moved = variance > 0
-        z[moved] = (rows[-1] - centre)[moved] / np.sqrt(variance[moved])
-        ratio = np.divide(variance, now, out=np.ones(len(x)), where=moved)
-        self._next = np.vstack([self.rows, x]), moves, centre, variance
+        z[moved] = (row - centre)[moved] / np.sqrt(variance[moved])
+        ratio[moved] = variance[moved] / now[moved]
+        self._next = first, rows, moves, centre, variance
         return np.r_[1.0, z], np.r_[1.0, ratio]
 
     def keep(self):
         """The row counts."""
-        self.rows, self.moves, self.centre, self.variance = self._next
+        self.first, self.rows, self.moves, self.centre, self.variance = self._next
 
 
 class Account(NamedTuple):
@@ -330,8 +347,8 @@ class LaplacePool:
     def _look(self, x, offset):
         """What is known of a row before its label."""
         z, ratio = self.units(np.asarray(x, dtype=float))
-        offset = self.base + offset if self.round else 0.0
-        u = np.clip(self.theta @ z + offset, *np.add(self._range(), offset - self.base))
+        u = self.theta @ z + (self.base + offset if self.round else 0.0)
+        u = np.clip(u, *np.add(self._range(), offset))
         means = LOSSES[self.loss].mean(u)
         tracked = self.weights @ means
         return z, ratio, u, tracked, self.top @ tracked
@@ -344,6 +361,9 @@ class LaplacePool:
         """Learn one row."""
         loss = LOSSES[self.loss]
         z, ratio, u, tracked, mean = self._look(x, offset)
+        limits = np.add(self._range(), offset)
+        if self.loss == "logistic":
+            limits = -_SUREST, _SUREST
         self.units.keep()
         if self.loss == "poisson":
             if self.round:
@@ -367,7 +387,7 @@ class LaplacePool:
                 self.top = softmax(np.log(self.top) - losses)
         for j, (theta, covariance) in enumerate(zip(self.theta, self.covariance)):
             theta, covariance = laplace_update(
-                theta, covariance, z, y, weight, loss, self.base + offset
+                theta, covariance, z, y, weight, loss, self.base + offset, limits
             )
             keep, drift = self.keep[j], self.drift[j] * ratio
             self.theta[j] = keep * theta
@@ -380,5 +400,5 @@ class LaplacePool:
         moved = self.units.variance > 0
         slopes = np.zeros(len(moved))
         slopes[moved] = theta[1:][moved] / np.sqrt(self.units.variance[moved])
-        centre = self.units.rows[0] + self.units.centre if self.round else slopes
+        centre = self.units.first + self.units.centre if self.round else slopes
         return slopes, float(theta[0] + self.base - slopes @ centre)
