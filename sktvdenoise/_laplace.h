@@ -15,6 +15,16 @@
 /* Steps to a mode, at most. Two to five are enough but for extreme labels. */
 #define SKTV_ROUNDS 100
 
+/* Logistic: no smaller probability is predicted, no larger logarithm of odds learned. */
+#define SKTV_PROBABILITY 1e-6
+#define SKTV_SUREST 100.0
+
+/* Poisson: logarithm of how far below what was seen rates may be. */
+#define SKTV_REACH 5.0
+
+/* Weight of a guard in the beginning. */
+#define SKTV_GUARD 0.01
+
 /* exp for any finite x; above exp(300) nothing differs. */
 static inline double sktv_exp_any(double x)
 {

@@ -3,8 +3,9 @@
 """Streaming kernel of adaptive logistic and Poisson regression without parameters.
 
 Members are iterated Kalman filters of coefficients that walk at random, trackers
-(fixed share) follow the best of them, BOA weighs the trackers. Nothing is allocated
-in a round. The reference in numpy, and the table of members, are in `laplace.py`.
+(fixed share) follow the best of them, and trackers are weighed by their losses.
+Nothing is allocated in a round. The reference in numpy, and the table of members, are
+in `laplace.py`.
 
 Legend: d features, p = d + 1 coefficients, z the features in their units after a 1,
 u = z' theta the natural parameter, up to base and offset.
@@ -15,7 +16,6 @@ from libc.string cimport memcpy
 import numpy as np
 
 cdef extern from "_laplace.h" nogil:
-    const Py_ssize_t LANES "SKTV_LANES"
     void sktv_sums(Py_ssize_t n, const double* a, const double* b,
                    double* total, double* dot)
     void sktv_share(Py_ssize_t n, double share, const double* factor, double* weight)
@@ -39,161 +39,11 @@ cdef extern from "_laplace.h" nogil:
     void sktv_factors(Py_ssize_t n, double rate, double least, const double* loss,
                       double* factor)
 
-cpdef enum Code:
-    LOGISTIC = 0
-    POISSON = 1
-
-# All fields have eight bytes.
-cdef struct Head:
-    long long n_features
-    long long loss
-    long long n_members    # a multiple of LANES
-    long long n_trackers
-    long long round        # rows learned
-    long long n_surprises
-    double base            # of the natural parameter
-    double low             # range of the natural parameter less the offset: members
-    double high            # don't predict beyond
-    double events          # Poisson: sum of the labels, and of the exposure
-    double exposure
-    double least           # smallest log rate of a label and one event more
-    double dispersion      # Poisson: variance of the labels over their mean
-    double excess          # of the pool's loss over the guard's
-    double steepness       # H: one over the rate, for weight 1, at which they mix
-    double largest         # Y and W, the largest label and weight so far
-    double largest_weight
-
 _INTEGERS = ("n_features", "loss", "n_members", "n_trackers", "round", "n_surprises")
 _NUMBERS = ("base", "low", "high", "events", "exposure", "least", "dispersion",
             "excess", "steepness", "largest", "largest_weight")
 HEAD_DTYPE = np.dtype([(name, "i8") for name in _INTEGERS]
                       + [(name, "f8") for name in _NUMBERS])
-
-# Where the parts of a state begin; all are rows of doubles.
-cdef struct Parts:
-    Head* head
-    double* first          # features of the first row, [d]
-    double* mean           # of the features less the first row, [d]
-    double* square         # mean squared deviation, [d]
-    double* moves          # rows since a feature first moved, [d]
-    double* centre         # of the units, [d]
-    double* unit           # square of the units, [d]
-    double* drift          # [group][intercept, slopes][lane]
-    double* keep
-    double* share          # of the trackers, [trackers]
-    double* top            # weights of the trackers, [trackers]
-    double* weight         # of the members, [trackers][members]
-    double* theta          # [group][p][lane]
-    double* covariance     # [group][p (p + 1) / 2][lane]
-
-# What is known of a row before its label; not kept.
-cdef struct Scratch:
-    double* mean           # as in Parts, with the row
-    double* square
-    double* moves
-    double* centre
-    double* unit
-    double* z              # [p]
-    double* ratio          # of drift, by which the unit has changed, [p]
-    double* u              # [members]
-    double* near           # drawn in
-    double* prediction     # mean of the label
-    double* loss
-    double* factor
-    double* tracked        # predictions of the trackers, [trackers]
-    double* g              # [p][lane]
-
-cdef double PROBABILITY = 1e-6     # logistic: no smaller one is predicted
-cdef double SUREST = 100.0         # logistic: no larger logarithm of odds is learned
-cdef double REACH = 5.0            # Poisson: log of how far below what was seen
-cdef double GUARD = 0.01           # weight of the guard in the beginning
-
-cdef inline double* take(double** place, Py_ssize_t n) noexcept nogil:
-    cdef double* here = place[0]
-    place[0] += n
-    return here
-
-
-cdef Py_ssize_t lay_out(Parts* s, double* place) noexcept nogil:
-    """Set the parts of a state whose head is in place; how many doubles it has."""
-    cdef double* start = place
-    cdef Head* head = <Head*>take(&place, sizeof(Head) // sizeof(double))
-    cdef Py_ssize_t d = head.n_features, n = head.n_members, k = head.n_trackers
-    s.head = head
-    s.first = take(&place, d)
-    s.mean = take(&place, d)
-    s.square = take(&place, d)
-    s.moves = take(&place, d)
-    s.centre = take(&place, d)
-    s.unit = take(&place, d)
-    s.drift = take(&place, 2 * n)
-    s.keep = take(&place, 2 * n)
-    s.share = take(&place, k)
-    s.top = take(&place, k)
-    s.weight = take(&place, k * n)
-    s.theta = take(&place, (d + 1) * n)
-    s.covariance = take(&place, (d + 1) * (d + 2) // 2 * n)
-    return place - start
-
-
-cdef Py_ssize_t lay_out_scratch(Scratch* r, const Head* head,
-                                double* place) noexcept nogil:
-    cdef double* start = place
-    cdef Py_ssize_t d = head.n_features, n = head.n_members
-    r.mean = take(&place, d)
-    r.square = take(&place, d)
-    r.moves = take(&place, d)
-    r.centre = take(&place, d)
-    r.unit = take(&place, d)
-    r.z = take(&place, d + 1)
-    r.ratio = take(&place, d + 1)
-    r.u = take(&place, n)
-    r.near = take(&place, n)
-    r.prediction = take(&place, n)
-    r.loss = take(&place, n)
-    r.factor = take(&place, n)
-    r.tracked = take(&place, head.n_trackers)
-    r.g = take(&place, (d + 1) * LANES)
-    return place - start
-
-
-cdef void standardise(const Parts* s, Scratch* r, const double[:] x) noexcept nogil:
-    """Features in units of their standard deviation, this row included.
-
-    The units of a feature follow until it has moved for 2 p rows, and again from when
-    it is a thousand times as wide. Else they stand, and the drift of its coefficient
-    follows instead: a trend would make moving units meaningless. A feature that never
-    moved is 0. What is far off is drawn in; what comes once in t rows, at sqrt(t)
-    standard deviations, isn't.
-    """
-    cdef Py_ssize_t d = s.head.n_features
-    cdef Py_ssize_t j
-    cdef double n = <double>(s.head.round + 1)
-    cdef double value, delta, reach
-    r.z[0] = r.ratio[0] = 1.0
-    for j in range(d):
-        value = x[j] - s.first[j] if s.head.round > 0 else 0.0
-        delta = value - s.mean[j]
-        if s.square[j] > 0.0:
-            reach = (20.0 + 2.0 * sqrt(n)) * sqrt(s.square[j])
-            delta = min(max(delta, -reach), reach)
-            value = s.mean[j] + delta
-        r.mean[j] = s.mean[j] + delta / n
-        r.square[j] = s.square[j] + (delta * (value - r.mean[j]) - s.square[j]) / n
-        r.moves[j] = s.moves[j] + (1.0 if r.square[j] > 0.0 else 0.0)
-        if r.square[j] > 1e6 * s.unit[j]:
-            r.moves[j] = 1.0
-        if r.moves[j] <= 2 * (d + 1):
-            r.centre[j] = r.mean[j]
-            r.unit[j] = r.square[j]
-        else:
-            r.centre[j] = s.centre[j]
-            r.unit[j] = s.unit[j]
-        r.z[j + 1] = 0.0
-        r.ratio[j + 1] = 1.0
-        if r.unit[j] > 0.0:
-            r.z[j + 1] = (value - r.centre[j]) / sqrt(r.unit[j])
-            r.ratio[j + 1] = r.unit[j] / r.square[j]
 
 
 cdef double predict_row(const Parts* s, Scratch* r, const double[:] x,
@@ -259,54 +109,6 @@ cdef void aggregate(Parts* s, Scratch* r, double y, double w) noexcept nogil:
         s.top[k] /= total
 
 
-cdef double guarded_mean(Head* head, double pool, double guard) noexcept nogil:
-    """The pool's prediction mixed with its guard's: exponential weights.
-
-    Probabilities are mixed themselves, rates as logarithms: there the loss is
-    exp-concave, at rate 1 and at 1 / H.
-    """
-    cdef double share, low, high
-    if head.loss == POISSON:
-        low = min(pool, guard)
-        high = max(pool, guard)
-        head.steepness = max(head.steepness, max(high, head.largest * head.largest / low))
-    share = head.excess / (head.steepness * head.largest_weight)
-    share = GUARD / (GUARD + (1.0 - GUARD) * exp(max(min(-share, 700.0), -700.0)))
-    if head.loss == POISSON:
-        return pool * exp(share * log(guard / pool))
-    return pool + share * (guard - pool)
-
-
-cdef void account(Head* head, double y, double w, double pool,
-                  double guard) noexcept nogil:
-    """What the pool has lost to its guard; y and w drawn in to what was known."""
-    cdef double part = min(w, head.largest_weight)
-    if head.loss == POISSON:
-        head.excess += part * (pool - guard + min(y, head.largest) * log(guard / pool))
-        head.largest = max(head.largest, y)
-    else:
-        head.excess += part * (y * log(guard / pool)
-                               + (1.0 - y) * log((1.0 - guard) / (1.0 - pool)))
-    head.excess = max(min(head.excess, 1e300), -1e300)
-    head.largest_weight = max(head.largest_weight, w)
-
-
-cdef void learn_range(Head* head, double y, double offset) noexcept nogil:
-    """Rates that may be predicted: neither far below nor above what was seen."""
-    cdef double rate = log(y + 1.0) - offset
-    if head.round == 0:
-        # One event is expected in the first row, so the units of exposure are free.
-        head.base = -offset
-        head.least = rate
-        head.high = rate + log(2.0)
-    head.events += y
-    head.exposure += exp(offset + head.base)
-    head.least = min(head.least, rate)
-    head.low = min(head.least, log((head.events + 1.0) / head.exposure) + head.base)
-    head.low -= REACH
-    head.high = max(head.high, rate + log(2.0))
-
-
 cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
                     double offset, double mean) noexcept nogil:
     """What predict_row has left of the row is kept; then the label is learned."""
@@ -356,12 +158,25 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
 
 
 cdef int open_state(Parts* s, unsigned char[::1] state) except -1:
-    """The parts of a state, of any number of bytes."""
-    if state.shape[0] < <Py_ssize_t>sizeof(Head):
-        raise ValueError(f"a state has at least {sizeof(Head)} bytes")
-    cdef Py_ssize_t size = lay_out(s, <double*>&state[0]) * sizeof(double)
+    """The parts of a state, which has as many bytes as its head says."""
+    cdef Py_ssize_t size = sizeof(Head)
+    cdef Head* head
+    if state.shape[0] >= size:
+        head = <Head*>&state[0]
+        if min(head.n_features, head.n_members, head.n_trackers) >= 0:
+            size = lay_out(s, <double*>head) * sizeof(double)
     if state.shape[0] != size:
-        raise ValueError(f"a state has {size} bytes instead of {state.shape[0]}")
+        raise ValueError(f"a state has {state.shape[0]} bytes instead of {size}")
+    return 0
+
+
+cdef int check(const Parts* s, const double[:, :] X, Py_ssize_t least,
+               Py_ssize_t most) except -1:
+    """X fits the state, and columns that have from `least` to `most` rows fit X."""
+    if X.shape[1] != s.head.n_features:
+        raise ValueError(f"X has {X.shape[1]} features instead of {s.head.n_features}")
+    if least != X.shape[0] or most != X.shape[0]:
+        raise ValueError(f"columns have {least} to {most} rows, but X has {X.shape[0]}")
     return 0
 
 
@@ -433,6 +248,12 @@ def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
     cdef Py_ssize_t i, j
     cdef double mean
     open_state(&s, state)
+    check(&s, X, min(y.shape[0], sample_weight.shape[0], offset.shape[0],
+                     predictions.shape[0]),
+          max(y.shape[0], sample_weight.shape[0], offset.shape[0],
+              predictions.shape[0]))
+    if guard is not None:
+        check(&s, X, guard.shape[0], guard.shape[0])
     cdef double[::1] scratch = new_scratch(state)
     lay_out_scratch(&r, s.head, &scratch[0])
     cdef Py_ssize_t n = s.head.n_members
@@ -465,6 +286,10 @@ def predict(unsigned char[::1] state, const double[:, :] X, const double[:] offs
     cdef Head ahead
     cdef Py_ssize_t i
     open_state(&s, state)
+    check(&s, X, min(offset.shape[0], predictions.shape[0]),
+          max(offset.shape[0], predictions.shape[0]))
+    if guard is not None:
+        check(&s, X, guard.shape[0], guard.shape[0])
     cdef double[::1] scratch = new_scratch(state)
     lay_out_scratch(&r, s.head, &scratch[0])
     with nogil:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from sktvdenoise.aggregation import fixed_share_update
 from sktvdenoise.losses import LOSSES
@@ -78,7 +78,7 @@ def pool_members(n_features):
     >>> len(pool_members(3)), pool_members(1)[0]
     (28, Member(variance=(1.0, 0.3), drift=(0.0, 0.0), keep=(1.0, 1.0)))
     """
-    d = n_features
+    d = max(n_features, 1)
     members = []
     for slope_variance in (0.3 / d, 3.0 / d):
         for slope_drift in [0.0, *(0.2 / d * 8.0**-k for k in range(6))]:
@@ -145,7 +145,9 @@ def laplace_update(
     g = covariance @ z
     u, v = z @ theta + offset, z @ g
     m = np.clip(u, *limits)
-    other = m - v * weight * loss.derivative(y, m)
+    # The mode is half of the way from m, at most, and not beyond the best u for y.
+    other = m - 2 * v * weight * loss.derivative(y, m)
+    other = np.clip(other, *sorted((m, loss.link(y))))
     e = m
     if other != m:
         e = brentq(
@@ -383,8 +385,8 @@ class LaplacePool:
                 factors = np.exp(losses.min() - losses)
                 self.weights[k] = fixed_share_update(self.weights[k], factors, share)
             losses = weight * loss.value(y, loss.link(tracked))
-            with np.errstate(divide="ignore"):
-                self.top = softmax(np.log(self.top) - losses)
+            top = np.maximum(self.top * np.exp(losses.min() - losses), 1e-100)
+            self.top = top / top.sum()
         for j, (theta, covariance) in enumerate(zip(self.theta, self.covariance)):
             theta, covariance = laplace_update(
                 theta, covariance, z, y, weight, loss, self.base + offset, limits
