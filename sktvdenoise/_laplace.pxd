@@ -193,16 +193,16 @@ cdef inline void account(Head* head, double y, double w, double pool,
     head.largest_weight = max(head.largest_weight, w)
 
 
-cdef inline void learn_range(Head* head, double y, double offset) noexcept nogil:
+cdef inline void learn_range(Head* head, double y, double w,
+                             double offset) noexcept nogil:
     """Rates that may be predicted: neither far below nor above what was seen."""
-    cdef double rate = log(y + 1.0) - offset
+    cdef double rate = log(y + 1.0 / w) - offset
     if head.round == 0:
-        # One event is expected in the first row, so the units of exposure are free.
-        head.base = -offset
+        head.base = log((w * y + 1.0) / (w + 1.0)) - offset
         head.least = rate
         head.high = rate + log(2.0)
-    head.events += y
-    head.exposure += exp(offset + head.base)
+    head.events += w * y
+    head.exposure += w * exp(offset + head.base)
     head.least = min(head.least, rate)
     head.low = min(head.least, log((head.events + 1.0) / head.exposure) + head.base)
     head.low -= REACH

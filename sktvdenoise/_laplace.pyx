@@ -121,6 +121,7 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     cdef double h[8]
     cdef double* theta
     cdef double* covariance
+    cdef double square
     if head.round == 0:
         for j in range(d):
             s.first[j] = x[j]
@@ -131,17 +132,20 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     memcpy(s.unit, r.unit, d * sizeof(double))
     if head.loss == POISSON:
         if head.round > 0:
-            sktv_winsorised(2.0 * w * (mean - y + (y * log(y / mean) if y > 0.0 else 0.0)),
-                            max(0.005, 1.0 / (head.round + 10)), &head.dispersion,
-                            &head.n_surprises)
+            square = mean - y + (y * log(y / mean) if y > 0.0 else 0.0)
+            sktv_winsorised(2.0 * w * square, max(0.005, 1.0 / (head.round + 10)),
+                            &head.dispersion, &head.n_surprises)
+        learn_range(head, y, w, offset)
         w /= max(head.dispersion, 1.0)
     if head.round > 0:
         aggregate(s, r, y, w)
-    if head.loss == POISSON:
-        learn_range(head, y, offset)
-    else:
-        # Where classes are separable members may be surer than what is predicted.
-        for j in range(head.n_members):
+    # What members can't believe in: rates that can't be predicted. Where classes are
+    # separable, they may be surer than what is predicted.
+    for j in range(head.n_members):
+        if head.loss == POISSON:
+            r.u[j] += head.base + offset if head.round == 0 else 0.0
+            r.near[j] = min(max(r.u[j], head.low + offset), head.high + offset)
+        else:
             r.near[j] = min(max(r.u[j], -SUREST), SUREST)
     for i in range(head.n_members // LANES):
         j = i * LANES

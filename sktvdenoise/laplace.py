@@ -28,6 +28,7 @@ from sktvdenoise.pool import winsorised_update
 __all__ = [
     "SHARES",
     "Account",
+    "CompiledPool",
     "LaplacePool",
     "Member",
     "Units",
@@ -233,7 +234,7 @@ class Account(NamedTuple):
     --------
     >>> from sktvdenoise.laplace import Account
     >>> account = Account().update("logistic", 1.0, 1.0, 1e-6, 0.9)
-    >>> round(account.mix("logistic", 1e-6, 0.9), 3)
+    >>> round(float(account.mix("logistic", 1e-6, 0.9)), 3)
     0.9
     """
 
@@ -297,7 +298,8 @@ class LaplacePool:
     Members predict :math:`A'(u)` at their mean `u`, drawn in: to probabilities from
     1e-6 to 1 - 1e-6; and to rates (less the offset) up to twice the largest that was
     seen, counting one event more, and down to a factor :math:`e^{-5}` below the least
-    and the mean rate.
+    and the mean rate. Neither do they believe in other rates, nor in logarithms of odds
+    beyond 100.
 
     Trackers and members lose :math:`w f_y`; the weights are multiplied by
     :math:`e^{-w f_y}`, and those of members share, see
@@ -307,8 +309,10 @@ class LaplacePool:
     dispersion, the mean unit deviance of the output's errors so far (winsorised, with a
     memory of 200 rows), where that is above 1.
 
-    The intercept's prior mean is that of one event in the first row (`offset` is the
-    logarithm of exposure), or of even odds.
+    The first prediction is a probability of 1/2, or one event. The intercept's prior
+    mean is that of even odds; or of the first row's rate, one event and one more unit
+    of weight counted in. `offset` is the logarithm of exposure. A row of exposure `E`
+    may as well be given as one of weight `E` and label :math:`y / E`.
 
     Examples
     --------
@@ -363,10 +367,8 @@ class LaplacePool:
         """Learn one row."""
         loss = LOSSES[self.loss]
         z, ratio, u, tracked, mean = self._look(x, offset)
-        limits = np.add(self._range(), offset)
-        if self.loss == "logistic":
-            limits = -_SUREST, _SUREST
         self.units.keep()
+        limits = -_SUREST, _SUREST
         if self.loss == "poisson":
             if self.round:
                 deviance = 2 * weight * loss.value(y, loss.link(mean))
@@ -375,10 +377,12 @@ class LaplacePool:
                     self.dispersion, self.n_surprises, deviance, gain
                 )
             else:
-                self.base = -offset
+                self.base = np.log((weight * y + 1) / (weight + 1)) - offset
+            self.events += weight * y
+            self.exposure += weight * np.exp(offset)
+            self.rates.append((y + 1 / weight) / np.exp(offset))
+            limits = np.add(self._range(), offset)
             weight = weight / max(self.dispersion, 1.0)
-            self.events, self.exposure = self.events + y, self.exposure + np.exp(offset)
-            self.rates.append((y + 1) / np.exp(offset))
         if self.round:
             losses = weight * loss.value(y, u)
             for k, share in enumerate(self.shares):
@@ -404,3 +408,67 @@ class LaplacePool:
         slopes[moved] = theta[1:][moved] / np.sqrt(self.units.variance[moved])
         centre = self.units.first + self.units.centre if self.round else slopes
         return slopes, float(theta[0] + self.base - slopes @ centre)
+
+
+class CompiledPool:
+    """The compiled pool of one loss, for rows of which each has a guard's prediction.
+
+    Parameters
+    ----------
+    loss : {"logistic", "poisson"}
+
+    Notes
+    -----
+    A state is an array of bytes, edited in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise.laplace import CompiledPool
+    >>> pool, X, y = CompiledPool("poisson"), np.zeros((50, 1)), np.full(50, 4.0)
+    >>> state, out = pool.allocate(1), np.empty(50)
+    >>> pool.learn(state, X, y, np.ones(50), None, out)
+    >>> bool(abs(out[-1] - 4) < 0.1)
+    True
+    """
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    def allocate(self, n_features):
+        """The state before the first row."""
+        members = pool_members(n_features)
+        return _laplace.allocate(
+            n_features, _laplace.Code[self.loss.upper()], members, SHARES
+        )
+
+    def learn(self, state, X, y, weights, guard, out, offset=None):
+        """Learn rows; out[i] is the mean of y[i], known before y[i] is seen.
+
+        Parameters
+        ----------
+        state : ndarray of uint8
+        X : ndarray of shape (n, n_features)
+        y, weights : ndarray of shape (n,)
+            Rows of weight 0 are predicted only.
+        guard : ndarray of shape (n,) or None
+            Means by another forecaster, to stay close to. See `Account`.
+        out : ndarray of shape (n,)
+        offset : ndarray of shape (n,) or None, default=None
+            Logarithm of exposure; None means zeros.
+        """
+        offset = np.zeros(len(y)) if offset is None else offset
+        _laplace.learn(state, X, y, weights, offset, out, guard)
+
+    def predict(self, state, X, guard, out, offset=None):
+        """The mean of the label of each row, if it were the next."""
+        offset = np.zeros(len(X)) if offset is None else offset
+        _laplace.predict(state, X, offset, out, guard)
+
+    def coefficients(self, state):
+        """Weighted mean of the members' coefficients: (slopes, intercept)."""
+        return _laplace.coefficients(state)
+
+    def weights(self, state):
+        """How much of the pool's next prediction each member accounts for."""
+        return _laplace.weights(state)
