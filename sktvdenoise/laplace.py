@@ -21,6 +21,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from sktvdenoise import _laplace
 from sktvdenoise.aggregation import fixed_share_update
 from sktvdenoise.losses import LOSSES
 from sktvdenoise.pool import winsorised_update
