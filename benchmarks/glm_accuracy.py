@@ -1,18 +1,20 @@
 """How good adaptive logistic and Poisson regression is, beside tuned rivals.
 
     python benchmarks/glm_accuracy.py [--seeds N] [--first-seed N] [--json FILE]
+    python benchmarks/glm_accuracy.py --cost
 
 Simulated streams whose coefficients stand, jump or walk. Every loss is that of
 one-step-ahead predictions: log loss, or Poisson deviance, over all rows but the first.
 The rivals are given their best setting on each stream, which no one knows beforehand:
 stochastic gradient descent in 84 settings (river's LogisticRegression, and
 scikit-learn's decaying steps), and single iterated Kalman filters in 36. A ratio of 1
-means as good as that.
+means as good as that. With --cost: microseconds of processor time a row, in one batch.
 """
 
 import argparse
 import itertools
 import json
+import time
 
 import numpy as np
 from accuracy import geometric_mean, table
@@ -185,6 +187,23 @@ def report(loss, losses):
     table(("streams", "", "SGD", "Kalman", "worst", "worst"), rows)
 
 
+def cost(n=100_000, n_runs=3):
+    """Print the time that a row takes, by the number of features."""
+    rows = []
+    for d in (1, 2, 5, 10, 20, 30):
+        times = []
+        for loss in ("logistic", "poisson"):
+            X, y, _ = stream(loss, "independent", "few", n, d, 0)
+            runs = []
+            for _ in range(n_runs):
+                start = time.process_time()
+                pool(loss, X, y)
+                runs.append(time.process_time() - start)
+            times.append(1e6 * min(runs) / n)
+        rows.append((str(d), *times))
+    table(("features", "logistic", "poisson"), rows)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -192,7 +211,10 @@ def main():
     parser.add_argument("--seeds", type=int, default=1, metavar="N")
     parser.add_argument("--first-seed", type=int, default=101, metavar="N")
     parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--cost", action="store_true")
     options = parser.parse_args()
+    if options.cost:
+        return cost()
     result = {}
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     for loss in ("logistic", "poisson"):
