@@ -253,15 +253,30 @@ def test_deviance_with_a_guard(seed):
         assert excess[-1] < np.sum(loss(y, np.log(parts[:, -1])) - loss(y, u))
 
 
-def test_jumps_are_followed():
+@BOTH
+def test_jumps_are_followed(loss):
     """A hundred rows after it, a jump is behind: near the loss of the truth."""
     rng = np.random.default_rng(6)
     X = rng.standard_normal((4000, 3))
-    truth = expit(np.where(np.arange(4000) // 1000 % 2, 3, -3) * X[:, 0])
-    y = (rng.random(4000) < truth).astype(float)
-    p, _ = run("logistic", X, y)
+    size = 3 if loss == "logistic" else 1
+    u = np.where(np.arange(4000) // 1000 % 2, size, -size) * X[:, 0]
+    y = draw(loss, u, rng)
     late = np.arange(4000) % 1000 >= 100
-    assert log_loss(y, p)[late].mean() < 1.12 * log_loss(y, truth)[late].mean()
+    link, value = LOSSES[loss].link, LOSSES[loss].value
+    mine, truth = value(y, link(run(loss, X, y)[0])), value(y, u)
+    assert mine[late].mean() < 1.12 * truth[late].mean()
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.3])
+def test_little_is_lost_to_the_best_member(drift):
+    """One filter with the right drift is not known beforehand; that costs nats."""
+    rng = np.random.default_rng(17)
+    X = rng.standard_normal((1000, 2))
+    slopes = [2, -1] + drift * rng.standard_normal((1000, 2)).cumsum(axis=0)
+    y = draw("logistic", np.sum(slopes * X, axis=1), rng)
+    losses = log_loss(y[:, None], run("logistic", X, y, parts=True)[-1]).sum(axis=0)
+    price = np.log(N_MEMBERS) + np.log(N_TRACKERS) + 1000 * -np.log1p(-SHARES[0])
+    assert losses[-1] <= losses[:N_MEMBERS].min() + price
 
 
 # Numerics.
