@@ -415,6 +415,16 @@ def test_exposure_in_other_units():
     assert intercepts[0] - intercepts[1] == pytest.approx(12.0)
 
 
+def test_exposure_as_weight():
+    """They differ by the prior of the first rate only, which is soon forgotten."""
+    rng = np.random.default_rng(18)
+    X, exposure = rng.standard_normal((600, 2)), rng.uniform(50, 200, 600)
+    y = draw("poisson", 0.5 * X[:, 0] - 3 + np.log(exposure), rng)
+    mu, _ = run("poisson", X, y, 1.0, np.log(exposure))
+    rate, _ = run("poisson", X, y / exposure, exposure)
+    assert_allclose(rate[300:], (mu / exposure)[300:], rtol=0.01)
+
+
 @BOTH
 def test_one_member_predicts_by_its_coefficients(loss):
     rng = np.random.default_rng(15)
