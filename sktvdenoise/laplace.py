@@ -155,7 +155,7 @@ def laplace_update(
         e = brentq(
             lambda e: e - m + v * weight * loss.derivative(y, e), m, other, xtol=1e-13
         )
-    h = weight * loss.second_derivative(e)
+    h = weight * loss.curvature(e)
     theta = theta + g * (e - u) / v
     return theta, covariance - np.outer(g, g) * h / (1 + h * v)
 

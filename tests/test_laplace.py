@@ -162,7 +162,7 @@ def test_update_is_at_the_mode(loss):
         u = z @ new + offset
         gradient = precision @ (new - theta) + w * LOSSES[loss].derivative(y, u) * z
         assert_allclose(gradient, 0, atol=1e-8)
-        hessian = precision + w * LOSSES[loss].second_derivative(u) * np.outer(z, z)
+        hessian = precision + w * LOSSES[loss].curvature(u) * np.outer(z, z)
         assert_allclose(covariance @ hessian, np.eye(4), atol=1e-7)
 
 
@@ -316,7 +316,7 @@ def test_many_rows_leave_no_drift(loss):
     after_head = state.view(float)[_laplace.HEAD_DTYPE.itemsize // 8 :]
     first, _, _, _, centre, unit = after_head[:6]
     Z = np.c_[np.ones(n), (X - first - centre) / np.sqrt(unit)]
-    precision = Z.T @ (LOSSES[loss].second_derivative(u)[:, None] * Z)
+    precision = Z.T @ (LOSSES[loss].curvature(u)[:, None] * Z)
     dispersion = np.linalg.eigvals(covariances(state, 2)[0] @ precision)
     assert dispersion.min() > 0.98
     assert dispersion.max() < (1.02 if loss == "logistic" else 1.15)
