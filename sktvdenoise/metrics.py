@@ -63,7 +63,7 @@ def path_variation(u):
     >>> path_variation([0.0, 0.0, 3.0, 1.0])
     5.0
     """
-    return variation(check_labels(u))
+    return variation(check_labels(u, name="u"))
 
 
 def tv_oracle(y, tv_budget, *, bound=None, sample_weight=None):
@@ -180,7 +180,7 @@ def dynamic_regret(y_true, y_pred, *, tv_budget, bound=None, sample_weight=None)
     >>> dynamic_regret(y, [0, 0, 0, 0, 10, 10], tv_budget=4)
     46.0
     """
-    y, x = check_labels(y_true), check_labels(y_pred)
+    y, x = check_labels(y_true, name="y_true"), check_labels(y_pred, name="y_pred")
     if y.shape != x.shape:
         raise ValueError(
             f"y_true and y_pred must have the same shape: y_true has {y.shape}, "
