@@ -5,6 +5,8 @@ The exact comparator of the online methods: total-variation denoising at a penal
 channels, in time linear in the number of samples.
 """
 
+from numbers import Integral
+
 import numpy as np
 
 from sktvdenoise._fused import denoise
@@ -87,8 +89,8 @@ def fused_lasso(
     ValueError
         If not exactly one of `alpha` and `tv_budget` is given, a number is out of
         range, choices do not combine, or `y`, `sample_weight` or `exposure` has a
-        bad shape, a value that is not finite or one that the loss does not allow
-        (the message names the row).
+        bad shape, a value that is not finite, is beyond 1e140, or that the loss does
+        not allow (the message names the row).
 
     Warns
     -----
@@ -120,6 +122,10 @@ def fused_lasso(
     (probability) is at least what expects 2e-16 counts (successes, failures) in all,
     which costs nothing measurable. The path of the means over alpha is
     ``fused_lasso_path(y / exposure, sample_weight * exposure)``.
+
+    Every choice combines with weights. The squared loss with "tv" also takes
+    `sparsity` and `bound`, alone or together; the other losses take `bound`, and the
+    Poisson loss `exposure`; "group" is for the squared loss without either.
 
     ``penalty="group"`` has sum_i norm(u_{i+1} - u_i) over the channels [5]_, by an
     interior-point method on the dual with Newton's method on the jumps it finds.
@@ -164,7 +170,8 @@ def fused_lasso(
         loss=loss, penalty=penalty, sparsity=sparsity, bound=bound, exposure=exposure
     )
     check_number("tol", tol, positive=True)
-    check_number("max_iter", max_iter, positive=True)
+    if not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}.")
     labels = check_labels(y)
     weights = None
     if sample_weight is not None:
@@ -234,7 +241,7 @@ def duality_gap(y, u, alpha, sample_weight=None):
     0.03125
     """
     check_number("alpha", alpha)
-    y, u = check_labels(y), check_labels(u)
+    y, u = check_labels(y), check_labels(u, name="u")
     if y.shape != u.shape:
         raise ValueError(f"y has shape {y.shape} but u has shape {u.shape}.")
     w = None if sample_weight is None else check_weights(sample_weight, len(y))

@@ -26,6 +26,7 @@ from sktvdenoise._budget import (
     spread,
 )
 from sktvdenoise._fused import erode, form, solve
+from sktvdenoise._positions import largest_size
 
 
 def variation(u):
@@ -95,6 +96,19 @@ class Signal:
         """Give every sample, also those of weight zero, its value."""
         return u if self.source is None else u[self.source]
 
+    @cached_property
+    def mass(self):
+        """Weight of all samples."""
+        return float(len(self.y) if self.w is None else self.w.sum())
+
+    @cached_property
+    def size(self):
+        """The largest absolute label."""
+        return largest_size(self.y)
+
+    def weighted(self, values):
+        return values if self.w is None else self.w * values
+
     def masses(self, starts):
         """Weights of the pieces that begin at `starts`."""
         if self.w is None:
@@ -110,11 +124,34 @@ class Signal:
         return u
 
     def formed(self, vanish, alpha):
-        """The same from the path, which tells the pieces, in O(n)."""
+        """The same from the path, which tells the pieces, in O(n).
+
+        Where only rounding keeps two levels apart, they are one.
+        """
         u = np.empty_like(self.y)
         alpha = min(alpha, vanish.max(initial=0.0))
         form(self.y, self.w, vanish, alpha, alpha, u)
+        while alpha:
+            equal = self._equal(u)
+            if not len(equal):
+                break
+            vanish = vanish.copy()
+            vanish[equal] = 0.0
+            form(self.y, self.w, vanish, alpha, alpha, u)
         return u
+
+    def _equal(self, u):
+        """Boundaries whose steps are within the rounding of the levels beside them.
+
+        A level is as exact as the largest label of its piece.
+        """
+        rounding = 8 * np.finfo(float).eps
+        last = np.flatnonzero(u[1:] != u[:-1])
+        step = np.abs(u[last + 1] - u[last])
+        if not step.size or step.min() > rounding * self.size:
+            return last[:0]
+        sizes = np.maximum.reduceat(np.abs(self.y), np.append(0, last + 1))
+        return last[step <= rounding * np.maximum(sizes[1:], sizes[:-1])]
 
     def path(self):
         """Vanishing alphas and drops of all boundaries (see `erode`), in O(n)."""
@@ -363,7 +400,7 @@ class Solution:
     def loss(self):
         return float(
             sum(
-                np.sum((1 if s.w is None else s.w) * (s.y - self._shrink(u)) ** 2)
+                np.sum(s.weighted((s.y - self._shrink(u)) ** 2))
                 for s, u in self.channels
             )
         )
@@ -383,32 +420,51 @@ class Solution:
 def signal_gap(signal, plain, alpha, shrink):
     """Objective of shrink(plain) minus the dual value at the z that `plain` implies.
 
-    z = cumsum(w (plain - y)), closed (its end is 0) and scaled into [-alpha, alpha],
-    is feasible. Where that keeps |z| <= alpha, sums are started anew with every piece,
-    from the z that its steps imply, so that rounding does not add up. The
-    difference is written as a sum of terms that are >= 0 each, so nothing cancels.
+    The better of two. One takes z anew at every step of `plain`, as it is there at
+    the optimum, alpha times the sign: each piece is judged with its own mean, and the
+    rounding of its level, beside a large offset, does not add up along it. Where that
+    does not certify `plain`, z is cumsum(w (plain - y)), closed (its end is 0).
     """
-    y, w = signal.y, 1.0 if signal.w is None else signal.w
-    e, z = np.empty((2, len(y)))
-    largest = np.nan
+    plain = np.ascontiguousarray(plain)
+    residual = plain - signal.y
+    e, z = np.empty((2, len(plain)))
+    gap = np.inf
     if np.isfinite(alpha):
-        plain = np.ascontiguousarray(plain)
-        largest = kernel.dual_point(y, signal.w, plain, alpha, e, z)
-    if not largest <= alpha * (1 + 1e-6):
-        e = plain - y
-        e -= np.average(e, weights=signal.w)
-        z = np.cumsum(w * e)
-        largest = np.abs(z[:-1]).max(initial=0)
-    z = z[:-1]
+        kernel.dual_point(signal.y, signal.w, plain, alpha, e, z)
+        gap, objective = _gap(signal, plain, residual, e, z, alpha, shrink)
+        if gap <= 1e-12 * objective:
+            return gap
+    e = residual - np.average(residual, weights=signal.w)
+    z = np.cumsum(signal.weighted(e), out=z)
+    return min(gap, _gap(signal, plain, residual, e, z, alpha, shrink)[0])
+
+
+def _gap(signal, plain, residual, e, z, alpha, shrink):
+    """Gap and objective at z, the sums of w e, scaled into [-alpha, alpha].
+
+    `residual` is plain - y; z is overwritten. The difference is written as a sum of
+    terms that are >= 0 each, so nothing cancels.
+    """
+    w, u = signal.weighted, shrink(plain)
+    largest = largest_size(z[:-1])
     theta = min(1.0, alpha / largest) if largest else 1.0
-    u, free = shrink(plain), y + theta * e
-    best = shrink(free)
-    move = u - best
-    excess = 0.5 * move**2 + move * (best - free)
-    excess += shrink.sparsity * (np.abs(u) - np.abs(best))
-    step = np.diff(u)
-    penalty = min(alpha, largest) if np.isinf(alpha) else alpha
-    return float(np.sum(w * excess) + np.sum(penalty * np.abs(step) - theta * z * step))
+    last = np.flatnonzero(u[1:] != u[:-1])
+    step = u[last + 1] - u[last]
+    penalty = (min(alpha, largest) if np.isinf(alpha) else alpha) * np.abs(step)
+    gap = np.sum(penalty - theta * z[last] * step)
+    objective = penalty.sum()
+    if shrink == PLAIN:
+        move = np.multiply(e, theta, out=z)
+        np.subtract(residual, move, out=move)
+    else:
+        free = signal.y + theta * e
+        best = shrink(free)
+        move, residual = u - best, u - signal.y
+        sizes = np.abs(u) - np.abs(best)
+        gap += np.sum(w(move * (best - free) + shrink.sparsity * sizes))
+        objective += shrink.sparsity * np.sum(w(np.abs(u)))
+    gap += 0.5 * np.dot(w(move), move)
+    return float(gap), float(objective + 0.5 * np.dot(w(residual), residual))
 
 
 def channels(y, w=None):

@@ -100,7 +100,7 @@ def path_variation(u):
     >>> path_variation([0.0, 0.0, 3.0, 1.0])
     5.0
     """
-    return variation(check_labels(u))
+    return variation(check_labels(u, name="u"))
 
 
 def _loss(loss):
