@@ -232,7 +232,9 @@ cdef int unite(Line *line, int X, int Y, double h, double t, double *vanish,
     node[b].a = a
     for side in range(2):                       # equal standing neighbours are tied
         S = x.n if side else x.p
-        if S and node[S].g == 0 and node[S].v == h:
+        # Levels of decimal labels that are equal differ by their rounding, 4 ulp.
+        if (S and node[S].g == 0
+                and fabs(node[S].v - h) <= 9e-16 * (fabs(h) + fabs(line.origin))):
             i = (node[S].s if side else x.s) - 1
             vanish[i], drop[i] = t, 0
             if side:
