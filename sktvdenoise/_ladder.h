@@ -214,23 +214,24 @@ static inline double sktv_log(double x)
     return e * 0.6931471805599453 + (2.0 * s + 2.0 * s * q * series);
 }
 
-/* Logarithm, up to a constant, of Student's density of the label with nu degrees of
-   freedom, squared scale v / nu and v = (squares + prior) (noise + leverage):
-   (nu ln v - (nu + 1) ln(v + error^2)) / 2. Then the squares, of errors over
-   noise + leverage, learn: no more than `cap` times squares + prior at once. */
-SKTV_LOOP void sktv_student_density(ptrdiff_t n, double y, double w, double prior,
-                                    double nu, double keep, double cap,
+/* Student's density of the label, its logarithm up to a constant common to all: with
+   nu degrees of freedom, around the prediction, of squared scale v / nu, where v / nu is
+   the mean square of the errors so far, with a prior, times noise + leverage. Then the
+   squares, of errors over the root of noise + leverage, learn: no more than `cap` times
+   what there is. */
+SKTV_LOOP void sktv_student_density(ptrdiff_t n, double y, double noise, double prior,
+                                    double nu, double count, double keep, double cap,
                                     const double *SKTV_RESTRICT prediction,
                                     const double *SKTV_RESTRICT leverage,
                                     double *SKTV_RESTRICT squares,
                                     double *SKTV_RESTRICT density)
 {
-    const double noise = 1.0 / w;
+    const double part = nu / count;
     ptrdiff_t j;
     for (j = 0; j < n; j++) {
         const double error = y - prediction[j];
         const double spread = noise + leverage[j];
-        const double v = (squares[j] + prior) * spread;
+        const double v = (squares[j] + prior) * part * spread;
         const double square = error * error / spread;
         const double most = cap * (squares[j] + prior);
         density[j] = 0.5 * (nu * sktv_log(v) - (nu + 1.0) * sktv_log(v + error * error));

@@ -29,7 +29,7 @@ cdef extern from "_ladder.h" nogil:
                      const double* u, const double* forgetting, double* gram,
                      double* moment)
     void sktv_student_density(Py_ssize_t n, double y, double noise, double prior,
-                              double nu, double keep, double cap,
+                              double nu, double count, double keep, double cap,
                               const double* prediction, const double* leverage,
                               double* squares, double* density)
     void sktv_gauss_density(Py_ssize_t n, double y, double rate,
@@ -41,17 +41,13 @@ cdef extern from "_ladder.h" nogil:
                    double* dot)
 
 BLOCK = SKTV_BLOCK
-cdef double MARGIN = 1.0      # ranges of the labels, beyond which nothing is predicted
-cdef double CAP = 9.0         # mean squares that one error counts for, at most
+cdef double MARGIN = 2.0      # ranges of the labels, beyond which nothing is predicted
+cdef double CAP = 5.0         # mean squares that one error counts for, at most
 cdef double PRIOR = 0.1       # squares of the common size that a member starts with
-cdef double HASTE = 0.5       # forgetting in the first p rows
-cdef double SHARE = 1.0       # a tracker's share in round t is at least SHARE / t
+cdef double DEGREES = 4.0     # of freedom of a member's errors, at most
+cdef double HASTE = 0.5       # forgetting of a tracker's squares in the first p rows
 cdef double FLAT = 1e-6       # ridge of the intercept
 cdef double LARGEST = 1e60    # label in units
-
-def flags(haste=.5, share=1.0, prior=.1, margin=1.0, cap=9.0):
-    global HASTE, SHARE, PRIOR, MARGIN, CAP
-    HASTE = haste; SHARE = share; PRIOR = prior; MARGIN = margin; CAP = cap
 
 # Features so far. Scales follow the rows, the row to be predicted included, for 2 p
 # rows; then they stand, but for features that are 0 so far. Walks drift on.
@@ -65,7 +61,8 @@ cdef struct Scales:
 
 cdef struct View:
     double* parameter   # (N_PARAMETERS, K)
-    double* prior       # (K,) weights; 0 where a block is filled up
+    double* prior       # (K,) weights
+    double* exists      # (K,) 1, or 0 where a block is filled up
     double* first       # (d,) the first row
     double* theta       # of walks
     double* covariance
@@ -108,7 +105,8 @@ cdef Py_ssize_t divide(double* a, const Ladder* s, View* v) noexcept nogil:
     cdef Py_ssize_t k = n_all(s), walks = n_walks(s)
     v.parameter = a
     v.prior = v.parameter + N_PARAMETERS * k
-    v.first = v.prior + k
+    v.exists = v.prior + k
+    v.first = v.exists + k
     v.theta = v.first + d
     v.covariance = v.theta + walks * p
     v.gram = v.covariance + walks * m
@@ -177,7 +175,7 @@ def allocate(Py_ssize_t n_features, members, trackers):
     assert head.n_trackers <= MAX_TRACKERS
     groups = [[row for row in members if row[1] == kind] for kind in range(N_KINDS)]
     for i, group in enumerate(groups):
-        head.n_members[i] = -(-len(group) // SKTV_BLOCK) * SKTV_BLOCK
+        head.n_members[i] = (len(group) + SKTV_BLOCK - 1) // SKTV_BLOCK * SKTV_BLOCK
     state = np.zeros(sizeof(Ladder) + sizeof(double) * divide(NULL, &head, &v), np.uint8)
     view = state
     (<Ladder*>&view[0])[0] = head
@@ -191,7 +189,8 @@ def allocate(Py_ssize_t n_features, members, trackers):
         for k, (_, _, parameters, prior) in enumerate(filled):
             for m, a in enumerate(parameters):
                 v.parameter[<Py_ssize_t>m * n_all(s) + j] = a
-            v.prior[j] = prior / total if k < len(group) else 0.0
+            v.exists[j] = k < len(group)
+            v.prior[j] = v.exists[j] * prior / total
             j += 1
     return state
 
@@ -287,7 +286,7 @@ cdef void learn_weights(Ladder* s, View* v, double y, double noise) noexcept nog
     cdef Py_ssize_t p = s.n_features + 1, k = n_all(s), i, j
     cdef Tracker* a
     cdef double t = <double>s.round
-    cdef double error, square, variance, largest, leverage, total, keep
+    cdef double error, square, variance, count, largest, leverage, total, keep
     cdef double least = 1e-13 * max(-s.low, s.high) + 1e-100
     for i in range(s.n_trackers):
         a = &s.tracker[i]
@@ -299,16 +298,18 @@ cdef void learn_weights(Ladder* s, View* v, double y, double noise) noexcept nog
             sktv_sums(k, v.weight + i * k, v.leverage, &total, &leverage)
             leverage /= total
             square = error * error / (noise + leverage)
-            sktv_student_density(k, y, noise, PRIOR * variance, PRIOR + a.count, a.keep,
+            count = PRIOR + a.count
+            sktv_student_density(k, y, noise, PRIOR * variance, min(count, DEGREES),
+                                 count, a.keep,
                                  CAP / a.count if a.count > 3.0 else 1e100,
                                  v.prediction, v.leverage, v.squares + i * k, v.density)
         else:
             sktv_gauss_density(k, y, 0.5 / (noise * variance), v.prediction, v.density)
         largest = -1e301
         for j in range(k):
-            if v.prior[j] > 0.0:
+            if v.exists[j] > 0.0:
                 largest = max(largest, v.density[j])
-        sktv_share_prior(k, max(a.share, SHARE / (t + 1.0)), largest, v.density, v.prior,
+        sktv_share_prior(k, max(a.share, 1.0 / (t + 1.0)), largest, v.density, v.prior,
                          v.weight + i * k)
         if a.count > 3.0:
             square = min(square, CAP * variance)
@@ -317,8 +318,7 @@ cdef void learn_weights(Ladder* s, View* v, double y, double noise) noexcept nog
         a.count = keep * a.count + 1.0
 
 
-cdef void learn_row(Ladder* s, View* v, const double* x, Py_ssize_t stride, double y,
-                    double w) noexcept nogil:
+cdef void learn_row(Ladder* s, View* v, double y, double w) noexcept nogil:
     """Learn the label of the row that was predicted last."""
     cdef Py_ssize_t d = s.n_features, p = d + 1, m = p * (p + 1) // 2, k = n_all(s)
     cdef Py_ssize_t n = number(s, WALK), walks = n_walks(s), first, j
@@ -336,6 +336,8 @@ cdef void learn_row(Ladder* s, View* v, const double* x, Py_ssize_t stride, doub
                 v.covariance + n * m, v.work, v.leverage + n)
     sktv_forget(number(s, RIDGE) // SKTV_BLOCK, p, 1.0 / noise, y - s.first_label, v.u,
                 v.parameter + walks, v.gram, v.moment)
+    for j in range(walks):
+        v.leverage[j] = max(v.leverage[j], 0.0)
     first = walks + number(s, RIDGE)
     for j in range(number(s, LEVEL)):
         v.level_variance[j] += v.parameter[first + j]
@@ -361,21 +363,20 @@ cdef double share_of_guard(const Ladder* s) noexcept nogil:
     return 1.0 / (1.0 + exp(-max(s.excess / 13.0, -700.0)))
 
 
-cdef double forecast(Ladder* s, View* v, const double* x, Py_ssize_t stride,
-                     double* guarded) noexcept nogil:
-    """Prediction with the guard's, which is drawn in to the labels' bound.
+cdef inline double clip(double x, double bound) noexcept nogil:
+    return min(max(x, -bound), bound)
 
-    On return s.output is that of the ladder alone, as the account needs it.
-    """
+
+cdef double forecast(Ladder* s, View* v, const double* x, Py_ssize_t stride,
+                     double guarded) noexcept nogil:
+    """Prediction with the guard's. On return s.output is that of the ladder alone."""
     cdef double reach = (1.5 if s.tripped else 3.0) * s.bound
     cdef double share = share_of_guard(s)
-    guarded[0] = min(max(guarded[0], -s.bound), s.bound)
-    if s.round == 0:
-        s.output = 0.0
-    else:
+    s.output = 0.0
+    if s.round > 0:
         predict_row(s, v, x, stride)
-        s.output = min(max(s.output * unit_of(s), -reach), reach)
-    return (1.0 - share) * s.output + share * guarded[0]
+        s.output = clip(s.output * unit_of(s), reach)
+    return (1.0 - share) * s.output + share * guarded
 
 
 cdef void account(Ladder* s, double y, double w, double guarded) noexcept nogil:
@@ -396,23 +397,23 @@ cdef void account(Ladder* s, double y, double w, double guarded) noexcept nogil:
 
 
 def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
-          const double[:] sample_weight, double[:] out):
+          const double[:] sample_weight, const double[:] guard, double[:] out):
     """Run rows through a ladder, in place.
 
-    On entry out[i] is the guard's prediction of y[i], on return the output's, made
-    before y[i] is seen. Rows of weight 0 are predicted, and not learned.
+    guard[i] is the guard's prediction of y[i], out[i] becomes the output's, made before
+    y[i] is seen. Rows of weight 0 are predicted, and not learned.
     """
     cdef View v
     cdef Ladder* s = ladder_of(state, &v)
-    cdef Py_ssize_t stride = X.strides[1] // sizeof(double), i
+    cdef Py_ssize_t stride = X.strides[1] // <Py_ssize_t>sizeof(double), i
     cdef int exponent
     cdef double guarded
     cdef const double* x
     with nogil:
         for i in range(X.shape[0]):
             x = &X[i, 0]
-            guarded = out[i]
-            out[i] = forecast(s, &v, x, stride, &guarded)
+            guarded = clip(guard[i], s.bound)
+            out[i] = forecast(s, &v, x, stride, guarded)
             if not sample_weight[i] > 0.0:
                 continue
             account(s, y[i], sample_weight[i], guarded)
@@ -424,40 +425,86 @@ def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
             if y[i] != 0.0 and s.unit == 0.0:
                 frexp(y[i], &exponent)
                 s.unit = ldexp(1.0, max(exponent, -1020))
-            learn_row(s, &v, x, stride, y[i] / unit_of(s), sample_weight[i])
+            learn_row(s, &v, y[i] / unit_of(s), sample_weight[i])
 
 
-def predict(const unsigned char[::1] state, const double[:, :] X, double[:] out):
-    """Predict rows; on entry out[i] is the guard's prediction."""
+def predict(const unsigned char[::1] state, const double[:, :] X,
+            const double[:] guard, double[:] out):
+    """Predict rows, each as the next one; guard[i] is the guard's prediction."""
     cdef View v
     cdef unsigned char[::1] copy = np.array(state)
     cdef Ladder* s = ladder_of(copy, &v)
-    cdef Py_ssize_t stride = X.strides[1] // sizeof(double), i
-    cdef double guarded
+    cdef Py_ssize_t stride = X.strides[1] // <Py_ssize_t>sizeof(double), i
     with nogil:
         for i in range(X.shape[0]):
-            guarded = out[i]
-            out[i] = forecast(s, &v, &X[i, 0], stride, &guarded)
+            out[i] = forecast(s, &v, &X[i, 0], stride, clip(guard[i], s.bound))
 
-def trace(unsigned char[::1] state, const double[:, :] X, const double[:] y, double[:, ::1] P, double[:, ::1] V, double[:] out):
-    cdef View v
-    cdef Ladder* s = ladder_of(state, &v)
-    cdef Py_ssize_t i, j
-    w = np.ones(1)
-    for i in range(X.shape[0]):
-        learn(state, X[i:i+1], y[i:i+1], w, out[i:i+1])
-        for j in range(P.shape[1]):
-            P[i, j] = v.prediction[j]*s.unit
-            V[i, j] = v.leverage[j]
 
-def weights(unsigned char[::1] state):
-    """Weights of the members."""
-    cdef View v
-    cdef Ladder* s = ladder_of(state, &v)
+cdef void member_weights(const Ladder* s, const View* v, double* w) noexcept nogil:
     cdef Py_ssize_t k = n_all(s), i, j
-    result = np.zeros(k)
-    cdef double[::1] w = result
-    for i in range(s.n_trackers):
-        for j in range(k):
+    for j in range(k):
+        w[j] = 0.0
+        for i in range(s.n_trackers):
             w[j] += v.weight[i * k + j] / s.n_trackers
-    return result
+
+
+def weights(const unsigned char[::1] state):
+    """How much of the ladder's next output each member accounts for; the sum is 1."""
+    cdef View v
+    cdef unsigned char[::1] copy = np.array(state)
+    cdef Ladder* s = ladder_of(copy, &v)
+    result = np.empty(n_all(s))
+    cdef double[::1] view = result
+    member_weights(s, &v, &view[0])
+    return result[np.asarray(<double[:n_all(s)]>v.exists) > 0.0]
+
+
+def coefficients(const unsigned char[::1] state):
+    """Coefficients and intercept of the ladder: weighted means of the members'."""
+    cdef View v
+    cdef unsigned char[::1] copy = np.array(state)
+    cdef Ladder* s = ladder_of(copy, &v)
+    cdef Py_ssize_t d = s.n_features, p = d + 1, m = p * (p + 1) // 2, k = n_all(s)
+    cdef Py_ssize_t walks = n_walks(s), n = number(s, WALK), block, lane, i, j
+    cdef Scales c = scales_at(v.scales, d)
+    cdef double* w = v.density
+    cdef double* inverse = v.work + SKTV_BLOCK * m
+    cdef double* theta
+    cdef double scale, intercept = 0.0
+    coef = np.zeros(d)
+    cdef double[::1] mean = coef
+    if s.round == 0:
+        return coef, 0.0
+    member_weights(s, &v, w)
+    v.diagonal[0] = FLAT
+    for i in range(d):
+        v.u[1 + i] = 0.0
+        v.diagonal[1 + i] = c.variance[i] if c.variance[i] > 0.0 else 1.0
+    for j in range(k):
+        lane = j % SKTV_BLOCK
+        block = j - lane
+        if j < walks:
+            theta = v.theta + block * p + lane
+        elif j < walks + number(s, RIDGE):
+            theta = inverse + 3 * SKTV_BLOCK * p + lane
+            if lane == 0:
+                block -= walks
+                sktv_cholesky(p, v.diagonal, v.u, v.parameter + k + j, v.gram + block * m,
+                              v.moment + block * p, v.work, inverse,
+                              inverse + SKTV_BLOCK * p, inverse + 2 * SKTV_BLOCK * p,
+                              v.leverage + j, v.prediction + j)
+                sktv_back(p, v.work, inverse, inverse + 2 * SKTV_BLOCK * p, theta)
+            intercept += w[j] * s.first_label
+        else:
+            intercept += w[j] * (s.first_label + v.level[j - walks - number(s, RIDGE)])
+            continue
+        intercept += w[j] * theta[0]
+        for i in range(d):
+            if j < walks:
+                scale = c.scale[i] if j < n else c.common[0]
+                scale = theta[(1 + i) * SKTV_BLOCK] / scale if scale > 0.0 else 0.0
+            else:
+                scale = theta[(1 + i) * SKTV_BLOCK]
+                intercept -= w[j] * scale * v.first[i]
+            mean[i] += w[j] * scale
+    return coef * s.unit, intercept * s.unit

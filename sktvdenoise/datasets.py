@@ -165,7 +165,6 @@ def make_signal(
     return truth + noise * errors, truth
 
 
-
 @validate_params(
     {
         "n_samples": [Interval(Integral, 1, None, closed="left")],
