@@ -46,6 +46,7 @@ cdef double CAP = 5.0         # mean squares that one error counts for, at most
 cdef double PRIOR = 0.1       # squares of the common size that a member starts with
 cdef double DEGREES = 4.0     # of freedom of a member's errors, at most
 cdef double HASTE = 0.5       # forgetting of a tracker's squares in the first p rows
+cdef double PATIENCE = 4.0    # excess over the guard that trips it, for a coefficient
 cdef double FLAT = 1e-6       # ridge of the intercept
 cdef double LARGEST = 1e60    # label in units
 
@@ -391,7 +392,7 @@ cdef void account(Ladder* s, double y, double w, double guarded) noexcept nogil:
         s.excess += w / largest * ((guarded - x) / b) * ((y - x + y - guarded) / b)
     s.bound = b
     s.weight_bound = largest
-    if not s.tripped and s.excess > 4.0:
+    if not s.tripped and s.excess > PATIENCE * (s.n_features + 1):
         s.tripped = True
         s.excess = 0.0
 

@@ -201,9 +201,9 @@ def make_drifting_regression(
 
     .. math:: y_t = b_t + x_t^\top \theta_t + \sigma e_t
 
-    with independent standard normal :math:`e_t`. Per standard deviation of a feature the
-    coefficients are normal with variance ``1 / n_features``, so that the features' part
-    of the label has a variance near 1; so is the level of the labels, with variance 1.
+    with independent standard normal :math:`e_t`. Per standard deviation of a feature
+    its coefficient is normal with variance ``1 / n_features``, so that the features'
+    part of the label has a variance near 1; the level of the labels has variance 1.
 
     Parameters
     ----------

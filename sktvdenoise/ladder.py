@@ -56,7 +56,7 @@ _WALKS = (
     *((2**-12, q) for q in (2**-4, 1, 256)),
     *((2**-6, q) for q in (1, 256)),
 )
-_FACTORS = (1, *(1 - 2**-k for k in (10, 7, 5, 4, 3, 2, 1)))
+_FACTORS = (1, *(1 - 2**-k for k in (7, 4, 2, 1)))
 
 # Name, kind, parameters, prior weight.
 LADDER = (
@@ -65,8 +65,11 @@ LADDER = (
         ("common walk", Kind.COMMON_WALK, (q, 0, 1e6, 1e6), 0.6)
         for q in (2**-16, 2**-8, 1, 256)
     ),
-    *(("ridge", Kind.RIDGE, (factor, 1), 2.0) for factor in _FACTORS),
-    *(("weak ridge", Kind.RIDGE, (factor, 0.001), 2.0) for factor in _FACTORS),
+    *(
+        ("ridge", Kind.RIDGE, (factor, r), 1.6)
+        for r in (10, 0.5, 0.03, 0.001)
+        for factor in _FACTORS
+    ),
     *(("level", Kind.LEVEL, (q,), 0.1) for q in (2**-8, 2**-4, 1, 16)),
 )
 
