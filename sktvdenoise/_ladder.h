@@ -263,8 +263,9 @@ SKTV_LOOP void sktv_clip(ptrdiff_t n, double low, double high,
     }
 }
 
-/* Fixed share towards the prior: weights are multiplied by exp(density - largest)
-   and normalised. Where all products underflow, nothing is known. */
+/* Fixed share: weights move a part `share` of the way to the prior; then they are
+   multiplied by exp(density - largest) and normalised. Where all products underflow,
+   nothing is known. */
 SKTV_LOOP void sktv_share_prior(ptrdiff_t n, double share, double largest,
                                 const double *SKTV_RESTRICT density,
                                 const double *SKTV_RESTRICT prior,
@@ -272,14 +273,14 @@ SKTV_LOOP void sktv_share_prior(ptrdiff_t n, double share, double largest,
 {
     double total, unused, scale;
     ptrdiff_t j;
-    for (j = 0; j < n; j++)
-        weight[j] *= sktv_exp(density[j] - largest);
+    for (j = 0; j < n; j++) {
+        const double shared = (1.0 - share) * weight[j] + share * prior[j];
+        weight[j] = shared * sktv_exp(density[j] - largest);
+    }
     sktv_sums(n, weight, weight, &total, &unused);
-    if (!(total > 0.0))
-        share = 1.0;
-    scale = share < 1.0 ? (1.0 - share) / total : 0.0;
+    scale = total > 0.0 ? 1.0 / total : 0.0;
     for (j = 0; j < n; j++)
-        weight[j] = weight[j] * scale + share * prior[j];
+        weight[j] = total > 0.0 ? weight[j] * scale : prior[j];
 }
 
 #endif

@@ -310,7 +310,7 @@ cdef void learn_weights(Ladder* s, View* v, double y, double noise) noexcept nog
         for j in range(k):
             if v.exists[j] > 0.0:
                 largest = max(largest, v.density[j])
-        sktv_share_prior(k, max(a.share, 1.0 / (t + 1.0)), largest, v.density, v.prior,
+        sktv_share_prior(k, max(a.share, 1.0 / t), largest, v.density, v.prior,
                          v.weight + i * k)
         if a.count > 3.0:
             square = min(square, CAP * variance)

@@ -394,9 +394,11 @@ class Ladder:
             square = error**2 / (noise + self.weights[i] @ leverages)
         else:
             density = -(errors**2) / (2 * noise * variance)
-        weights = self.weights[i] * np.exp(density - density.max())
-        share = max(share, 1 / (self.round + 1))
-        self.weights[i] = (1 - share) * weights / weights.sum() + share * self._prior
+        # The prior's share is no part of the mean that predicts.
+        share = max(share, 1 / self.round)
+        shared = (1 - share) * self.weights[i] + share * self._prior
+        weights = shared * np.exp(density - density.max())
+        self.weights[i] = weights / weights.sum()
         if count > 3:
             square = min(square, 5 * variance)
         if self.round <= self.p:
