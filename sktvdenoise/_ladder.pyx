@@ -43,7 +43,7 @@ cdef extern from "_ladder.h" nogil:
 BLOCK = SKTV_BLOCK
 cdef double MARGIN = 2.0      # ranges of the labels, beyond which nothing is predicted
 cdef double CAP = 5.0         # mean squares that one error counts for, at most
-cdef double PRIOR = 0.1       # squares of the common size that a member starts with
+cdef double PRIOR = 0.01      # squares of the common size that a member starts with
 cdef double DEGREES = 4.0     # of freedom of a member's errors, at most
 cdef double HASTE = 0.5       # forgetting of a tracker's squares in the first p rows
 cdef double PATIENCE = 4.0    # excess over the guard that trips it, for a coefficient

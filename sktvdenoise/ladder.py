@@ -220,7 +220,7 @@ def member_density(errors, leverages, squares, variance, count, noise=1.0):
     -------
     density : ndarray of shape (n_members,)
         Logarithms, up to a common constant: Student's density with at most 4 degrees
-        of freedom, of squared scale :math:`(S + c/10)/(N + 1/10)` times the factor.
+        of freedom, of squared scale :math:`(S + c/100)/(N + 1/100)` times the factor.
 
     Examples
     --------
@@ -230,8 +230,8 @@ def member_density(errors, leverages, squares, variance, count, noise=1.0):
     >>> bool(density[0] > density[1])
     True
     """
-    nu = min(count + 0.1, 4)
-    v = nu * (squares + 0.1 * variance) / (count + 0.1) * (noise + leverages)
+    nu = min(count + 0.01, 4)
+    v = nu * (squares + 0.01 * variance) / (count + 0.01) * (noise + leverages)
     return (nu * np.log(v) - (nu + 1) * np.log(v + errors**2)) / 2
 
 
@@ -388,7 +388,7 @@ class Ladder:
         if kind == Noise.OWN:
             squares = self.squares[i]
             density = member_density(errors, leverages, squares, variance, count, noise)
-            most = (squares + 0.1 * variance) * (5 / count if count > 3 else 1e100)
+            most = (squares + 0.01 * variance) * (5 / count if count > 3 else 1e100)
             new = np.minimum(errors**2 / (noise + leverages), most)
             self.squares[i] = keep * squares + new
             square = error**2 / (noise + self.weights[i] @ leverages)

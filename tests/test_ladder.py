@@ -223,8 +223,8 @@ def test_a_label_beyond_all_sizes_starts_the_ladder_again():
 def test_without_noise_the_coefficients_are_found():
     X, y = stream(120, 4, drift="still", noise=0.0, seed=7)
     out, _ = run(X, y)
-    assert np.max(np.abs(out - y)[20:]) < 0.02 * y.std()
-    assert np.max(np.abs(out - y)[60:]) < 2e-3 * y.std()
+    assert np.max(np.abs(out - y)[20:]) < 0.05 * y.std()
+    assert np.max(np.abs(out - y)[60:]) < 0.01 * y.std()
 
 
 def best_member(X, y, first):
