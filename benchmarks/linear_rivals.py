@@ -16,7 +16,7 @@ FACTORS += (0.96, 0.95, 0.93, 0.9, 0.87, 0.84, 0.8, 0.75, 0.7, 0.6)
 RIDGES = (1e-3, 1e-2, 0.1, 1.0, 10.0)
 RLS = np.array([(factor, ridge) for factor in FACTORS for ridge in RIDGES])
 # `smoothing, alpha`: with smoothing s it is RLS with the factor s and the ridge
-# 1 / (alpha (1 - s)), without with the ridge 1 / alpha.
+# 1 / (alpha (1 - s)); without, river 0.26 starts from the covariance I / alpha.
 BAYESIAN = [(s, alpha) for s in (None, 0.99, 0.95, 0.8) for alpha in (0.1, 1.0, 10.0)]
 BAYESIAN += [(None, 0.01)]
 # `ridge`
@@ -36,7 +36,7 @@ SGD = np.array(
 
 def bayesian_as_rls(smoothing, alpha):
     if smoothing is None:
-        return 1.0, 1 / alpha
+        return 1.0, alpha
     return smoothing, 1 / (alpha * (1 - smoothing))
 
 

@@ -192,11 +192,11 @@ static inline double sktv_log(double x)
     int64_t bits, exponent;
     double m, e, s, q, series;
     memcpy(&bits, &x, sizeof bits);
-    /* Adding 2^52 - ... puts the biased exponent in the low bits of a double. */
+    /* The biased exponent, e + 1023, as the low bits of 2^52 + e + 1023. */
     exponent = (int64_t)(((uint64_t)(bits - 0x3fe6a09e667f3bcdLL + 0x3ff0000000000000LL)
                           >> 52) | 0x4330000000000000ULL);
     memcpy(&e, &exponent, sizeof e);
-    e -= 4503599627371519.0;  /* 2^52 + 1023 */
+    e -= 4503599627371519.0;
     bits -= (int64_t)((uint64_t)(bits - 0x3fe6a09e667f3bcdLL) & 0xfff0000000000000ULL);
     memcpy(&m, &bits, sizeof m);
     s = (m - 1.0) / (m + 1.0);
@@ -215,10 +215,10 @@ static inline double sktv_log(double x)
 }
 
 /* Student's density of the label, its logarithm up to a constant common to all: with
-   nu degrees of freedom, around the prediction, of squared scale v / nu, where v / nu is
-   the mean square of the errors so far, with a prior, times noise + leverage. Then the
-   squares, of errors over the root of noise + leverage, learn: no more than `cap` times
-   what there is. */
+   nu degrees of freedom, around the prediction, of squared scale v / nu: the mean
+   square of the errors so far, with a prior, times noise + leverage. Then the squares,
+   of errors over the root of noise + leverage, learn: no more than `cap` times what
+   there is. */
 SKTV_LOOP void sktv_student_density(ptrdiff_t n, double y, double noise, double prior,
                                     double nu, double count, double keep, double cap,
                                     const double *SKTV_RESTRICT prediction,
@@ -234,7 +234,8 @@ SKTV_LOOP void sktv_student_density(ptrdiff_t n, double y, double noise, double 
         const double v = (squares[j] + prior) * part * spread;
         const double square = error * error / spread;
         const double most = cap * (squares[j] + prior);
-        density[j] = 0.5 * (nu * sktv_log(v) - (nu + 1.0) * sktv_log(v + error * error));
+        const double tail = sktv_log(v + error * error);
+        density[j] = 0.5 * (nu * sktv_log(v) - (nu + 1.0) * tail);
         squares[j] = keep * squares[j] + (square < most ? square : most);
     }
 }

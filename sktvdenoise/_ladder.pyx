@@ -177,7 +177,8 @@ def allocate(Py_ssize_t n_features, members, trackers):
     groups = [[row for row in members if row[1] == kind] for kind in range(N_KINDS)]
     for i, group in enumerate(groups):
         head.n_members[i] = (len(group) + SKTV_BLOCK - 1) // SKTV_BLOCK * SKTV_BLOCK
-    state = np.zeros(sizeof(Ladder) + sizeof(double) * divide(NULL, &head, &v), np.uint8)
+    i = sizeof(Ladder) + sizeof(double) * divide(NULL, &head, &v)
+    state = np.zeros(i, np.uint8)
     view = state
     (<Ladder*>&view[0])[0] = head
     s = ladder_of(view, &v)
@@ -219,6 +220,11 @@ cdef void start(Ladder* s, View* v, const double* x, Py_ssize_t stride) noexcept
         memcpy(v.weight + i * k, v.prior, k * sizeof(double))
 
 
+cdef inline double standing(double old, double new, bint follow) noexcept nogil:
+    """What is known and doesn't follow any more stands."""
+    return new if follow or old == 0.0 else old
+
+
 cdef void look(Ladder* s, View* v, const double* x, Py_ssize_t stride) noexcept nogil:
     """The row x as the members see it, and the scales with it."""
     cdef Py_ssize_t d = s.n_features, i
@@ -236,15 +242,14 @@ cdef void look(Ladder* s, View* v, const double* x, Py_ssize_t stride) noexcept 
         new.square[i] = old.square[i] + (x[i * stride] * x[i * stride]
                                          - old.square[i]) / t
         new.largest[0] = max(new.largest[0], new.square[i])
-        new.scale[i] = sqrt(new.square[i]) if follow or old.scale[i] == 0.0 else old.scale[i]
+        new.scale[i] = standing(old.scale[i], sqrt(new.square[i]), follow)
         v.u[1 + i] = difference
-        v.diagonal[1 + i] = new.variance[i] if follow or old.variance[i] == 0.0 else old.variance[i]
-        if v.diagonal[1 + i] == 0.0:
-            v.diagonal[1 + i] = 1.0
+        r = standing(old.variance[i], new.variance[i], follow)
+        v.diagonal[1 + i] = r if r > 0.0 else 1.0
         r = new.scale[i]
         v.z[1 + i] = x[i * stride] / r if r > 0.0 else 0.0
         v.drift[1 + i] = r * r / new.square[i] if r > 0.0 else 1.0
-    new.common[0] = sqrt(new.largest[0]) if follow or old.common[0] == 0.0 else old.common[0]
+    new.common[0] = standing(old.common[0], sqrt(new.largest[0]), follow)
     r = new.common[0]
     for i in range(d):
         v.z_common[1 + i] = x[i * stride] / r if r > 0.0 else 0.0
@@ -253,23 +258,38 @@ cdef void look(Ladder* s, View* v, const double* x, Py_ssize_t stride) noexcept 
     v.diagonal[0] = FLAT
 
 
-cdef void predict_row(Ladder* s, View* v, const double* x, Py_ssize_t stride) noexcept nogil:
-    """Predictions of members and trackers, and their output."""
-    cdef Py_ssize_t p = s.n_features + 1, m = p * (p + 1) // 2, k = n_all(s)
-    cdef Py_ssize_t n = number(s, WALK), walks = n_walks(s), i, j
-    cdef double margin = MARGIN * (s.high - s.low)
+cdef double* solve_ridges(Ladder* s, View* v, Py_ssize_t i, bint back) noexcept nogil:
+    """Predictions and leverages at u of the i-th block of ridges.
+
+    Returns a place that holds their coefficients if they are asked for.
+    """
+    cdef Py_ssize_t p = s.n_features + 1, m = p * (p + 1) // 2
+    cdef Py_ssize_t j = i * SKTV_BLOCK, first = n_walks(s) + j
     cdef double* inverse = v.work + SKTV_BLOCK * m
+    cdef double* forward = inverse + SKTV_BLOCK * p
+    cdef double* solved = forward + SKTV_BLOCK * p
+    cdef double* theta = solved + SKTV_BLOCK * p
+    sktv_cholesky(p, v.diagonal, v.u, v.parameter + n_all(s) + first, v.gram + j * m,
+                  v.moment + j * p, v.work, inverse, forward, solved,
+                  v.leverage + first, v.prediction + first)
+    if back:
+        sktv_back(p, v.work, inverse, solved, theta)
+    return theta
+
+
+cdef void predict_row(Ladder* s, View* v, const double* x,
+                      Py_ssize_t stride) noexcept nogil:
+    """Predictions of members and trackers, and their output."""
+    cdef Py_ssize_t p = s.n_features + 1, k = n_all(s), n = number(s, WALK)
+    cdef Py_ssize_t walks = n_walks(s), i, j
+    cdef double margin = MARGIN * (s.high - s.low)
     cdef double total
     look(s, v, x, stride)
     sktv_block_dot(n // SKTV_BLOCK, p, v.z, v.theta, v.prediction)
     sktv_block_dot(number(s, COMMON_WALK) // SKTV_BLOCK, p, v.z_common,
                    v.theta + n * p, v.prediction + n)
     for i in range(number(s, RIDGE) // SKTV_BLOCK):
-        j = i * SKTV_BLOCK
-        sktv_cholesky(p, v.diagonal, v.u, v.parameter + k + walks + j, v.gram + j * m,
-                      v.moment + j * p, v.work, inverse, inverse + SKTV_BLOCK * p,
-                      inverse + 2 * SKTV_BLOCK * p, v.leverage + walks + j,
-                      v.prediction + walks + j)
+        solve_ridges(s, v, i, False)
     n = walks + number(s, RIDGE)
     memcpy(v.prediction + n, v.level, number(s, LEVEL) * sizeof(double))
     for j in range(walks, k):
@@ -330,8 +350,8 @@ cdef void learn_row(Ladder* s, View* v, double y, double w) noexcept nogil:
     if s.round == 0:
         s.first_label = y
     memcpy(v.scales, v.with_row, (4 * d + 2) * sizeof(double))
-    sktv_kalman(n // SKTV_BLOCK, p, v.z, v.drift, y, noise, v.parameter + k, v.parameter,
-                v.theta, v.covariance, v.work, v.leverage)
+    sktv_kalman(n // SKTV_BLOCK, p, v.z, v.drift, y, noise, v.parameter + k,
+                v.parameter, v.theta, v.covariance, v.work, v.leverage)
     sktv_kalman(number(s, COMMON_WALK) // SKTV_BLOCK, p, v.z_common, v.drift_common, y,
                 noise, v.parameter + k + n, v.parameter + n, v.theta + n * p,
                 v.covariance + n * m, v.work, v.leverage + n)
@@ -465,13 +485,12 @@ def coefficients(const unsigned char[::1] state):
     cdef View v
     cdef unsigned char[::1] copy = np.array(state)
     cdef Ladder* s = ladder_of(copy, &v)
-    cdef Py_ssize_t d = s.n_features, p = d + 1, m = p * (p + 1) // 2, k = n_all(s)
-    cdef Py_ssize_t walks = n_walks(s), n = number(s, WALK), block, lane, i, j
+    cdef Py_ssize_t d = s.n_features, p = d + 1, n = number(s, WALK)
+    cdef Py_ssize_t walks = n_walks(s), levels = walks + number(s, RIDGE), i, j, lane
     cdef Scales c = scales_at(v.scales, d)
     cdef double* w = v.density
-    cdef double* inverse = v.work + SKTV_BLOCK * m
-    cdef double* theta
-    cdef double scale, intercept = 0.0
+    cdef double* theta = v.theta
+    cdef double slope, intercept = 0.0
     coef = np.zeros(d)
     cdef double[::1] mean = coef
     if s.round == 0:
@@ -481,31 +500,23 @@ def coefficients(const unsigned char[::1] state):
     for i in range(d):
         v.u[1 + i] = 0.0
         v.diagonal[1 + i] = c.variance[i] if c.variance[i] > 0.0 else 1.0
-    for j in range(k):
+    for j in range(walks):
         lane = j % SKTV_BLOCK
-        block = j - lane
-        if j < walks:
-            theta = v.theta + block * p + lane
-        elif j < walks + number(s, RIDGE):
-            theta = inverse + 3 * SKTV_BLOCK * p + lane
-            if lane == 0:
-                block -= walks
-                sktv_cholesky(p, v.diagonal, v.u, v.parameter + k + j, v.gram + block * m,
-                              v.moment + block * p, v.work, inverse,
-                              inverse + SKTV_BLOCK * p, inverse + 2 * SKTV_BLOCK * p,
-                              v.leverage + j, v.prediction + j)
-                sktv_back(p, v.work, inverse, inverse + 2 * SKTV_BLOCK * p, theta)
-            intercept += w[j] * s.first_label
-        else:
-            intercept += w[j] * (s.first_label + v.level[j - walks - number(s, RIDGE)])
-            continue
+        theta = v.theta + (j - lane) * p + lane
         intercept += w[j] * theta[0]
         for i in range(d):
-            if j < walks:
-                scale = c.scale[i] if j < n else c.common[0]
-                scale = theta[(1 + i) * SKTV_BLOCK] / scale if scale > 0.0 else 0.0
-            else:
-                scale = theta[(1 + i) * SKTV_BLOCK]
-                intercept -= w[j] * scale * v.first[i]
-            mean[i] += w[j] * scale
+            slope = c.scale[i] if j < n else c.common[0]
+            if slope > 0.0:
+                mean[i] += w[j] * theta[(1 + i) * SKTV_BLOCK] / slope
+    for j in range(walks, levels):
+        lane = (j - walks) % SKTV_BLOCK
+        if lane == 0:
+            theta = solve_ridges(s, &v, (j - walks) // SKTV_BLOCK, True)
+        intercept += w[j] * (s.first_label + theta[lane])
+        for i in range(d):
+            slope = theta[(1 + i) * SKTV_BLOCK + lane]
+            mean[i] += w[j] * slope
+            intercept -= w[j] * slope * v.first[i]
+    for j in range(number(s, LEVEL)):
+        intercept += w[levels + j] * (s.first_label + v.level[j])
     return coef * s.unit, intercept * s.unit
