@@ -1,7 +1,8 @@
 """How good adaptive linear regression is, beside rivals that are tuned in hindsight.
 
     python benchmarks/linear_accuracy.py [--streams N] [--seed S] [--without NAME]
-        [--data FOLDER] [--cache FOLDER] [--json FILE]
+        [--tracker N] [--data FOLDER] [--cache FOLDER] [--json FILE]
+    python benchmarks/linear_accuracy.py --cost
 
 A ratio is the sum of squared one-step errors, from the second row on, over that of the
 best of the rivals' settings on the same stream, which no one knows beforehand.
@@ -99,13 +100,16 @@ class Candidate:
     seconds = 0.0
     rows = 0
 
-    def __init__(self, without):
+    def __init__(self, without=None, tracker=None):
         self.members = [m for m in ladder.LADDER if m[0] != without]
+        self.trackers = ladder.TRACKERS
+        if tracker is not None:
+            self.trackers = self.trackers[tracker : tracker + 1]
 
     def __call__(self, X, y):
         """Predictions, each made before its label is seen."""
         n, d = X.shape
-        state, out = allocate(d, self.members, ladder.TRACKERS), np.empty(n)
+        state, out = allocate(d, self.members, self.trackers), np.empty(n)
         X, ones, guard = np.ascontiguousarray(X), np.ones(n), np.full(n, np.inf)
         start = time.perf_counter()
         ladder.learn(state, X, y, ones, guard, out)
@@ -131,6 +135,18 @@ def geometric_mean(values):
     return float(np.exp(np.mean(np.log(list(values)))))
 
 
+def print_cost():
+    """Microseconds a row, the least of five batches."""
+    for d, n in ((3, 100_000), (10, 100_000), (30, 10_000)):
+        X, y, _, _ = make_drifting_regression(n, d, random_state=0)
+        times = []
+        for _ in range(5):
+            candidate = Candidate()
+            candidate(X, y)
+            times.append(1e6 * candidate.seconds / n)
+        print(f"d = {d}, {n} rows: {min(times):.2f} microseconds a row")
+
+
 def summary(rows, *keys):
     """Geometric mean and worst by the values of keys."""
     for key in keys:
@@ -146,13 +162,17 @@ def main():
     parser.add_argument("--streams", type=int, default=280, help="of each family")
     parser.add_argument("--seed", type=int, default=1000, help="of the first stream")
     parser.add_argument("--without", help="members to leave out, by their name")
+    parser.add_argument("--tracker", type=int, help="only this one, from 0")
+    parser.add_argument("--cost", action="store_true", help="measure only times")
     parser.add_argument("--data", help="folder with real series")
     parser.add_argument("--cache", help="folder for the rivals' losses")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
+    if options.cost:
+        return print_cost()
     losses = Memory(options.cache, verbose=0).cache(linear_rivals.losses)
 
-    candidate = Candidate(options.without)
+    candidate = Candidate(options.without, options.tracker)
     result = {}
     for family in (1, 2):
         rows = []

