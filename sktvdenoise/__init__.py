@@ -21,9 +21,10 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
   `ExpertWeightsDisplay`, of what the experts made of a stream, and
   `RegretCurveDisplay`, of the regret of several estimators;
-- `sktvdenoise.datasets`: signals with their truth, and the Nile;
+- `sktvdenoise.datasets`: signals and regressions with their truth, and the Nile;
 - `sktvdenoise.experts`, `sktvdenoise.linear_experts`, `sktvdenoise.aggregation`: the
-  algorithms in a few lines of numpy.
+  algorithms in a few lines of numpy; `sktvdenoise.ladder`, `sktvdenoise.laplace`: the
+  pools of adaptive regression.
 """
 
 from sktvdenoise._version import __version__
