@@ -4,6 +4,9 @@ A stream of noisy numbers arrives; what is its level now?
 
 - `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
   the level will vary;
+- `sktvdenoise.geometric_cover`: `GeometricCoverDenoiser`, for labels that come in any
+  order of their positions;
+- `sktvdenoise.baselines`: the methods that the theory compares itself with;
 - `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
   regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
@@ -35,6 +38,7 @@ except ImportError as error:
 from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.filter import OnlineTVFilter
+from sktvdenoise.geometric_cover import GeometricCoverDenoiser
 from sktvdenoise.metrics import (
     dynamic_regret,
     path_variation,
@@ -55,6 +59,7 @@ __all__ = [
     "FusedLasso",
     "FusedLassoCV",
     "FusedLassoPathDisplay",
+    "GeometricCoverDenoiser",
     "InterleavedKFold",
     "OnlineTVDenoiser",
     "OnlineTVFilter",
