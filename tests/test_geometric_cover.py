@@ -349,15 +349,13 @@ def test_smooth_does_not_see_a_rows_own_label():
     y = np.random.default_rng(18).normal(size=50)
     model = GeometricCoverDenoiser(learning_rate=0.5)
     before = model.smooth(range(50), y)
-    for row, n_others in ((0, 1), (20, 10), (49, 1)):
+    for row, n_others in ((0, 1), (20, 10)):
         changed = y.copy()
         changed[row] += 1.0
         after = model.smooth(range(50), changed)
         assert after[row] == before[row]
         assert np.sum(after != before) >= n_others
     assert not hasattr(model, "n_samples_seen_")
-    mirrored = model.smooth(range(50), y[::-1])[::-1]
-    assert_array_equal(mirrored, before)
 
 
 # ---------------------------------------------------------------- bad input
