@@ -113,7 +113,8 @@ cdef inline void learn(Awake* a, double y, double w, double rate,
     for j in range(a.n):
         excess = ((best - a.mean[j]) * inverse_unit
                   * ((2.0 * y - a.mean[j] - best) * inverse_unit))
-        a.log_weight[j] -= min(rate * w * excess, 1e300)
+        # Negative only by rounding.
+        a.log_weight[j] -= min(rate * (w * max(excess, 0.0)), 1e300)
     weigh(a)
     before -= a.shift + log(a.total)
     for j in range(a.n):

@@ -88,6 +88,8 @@ class SleepingExperts(LevelEstimator):
     ----------
     n_samples_seen_, positions_, values_, std_
         As in :class:`~sktvdenoise.online.OnlineTVDenoiser`.
+    bound_ : float or ndarray of shape (n_outputs,)
+        `B` in force: the given bound, or the one learnt.
     expert_weights_ : ndarray of shape (n_awake,) or list of n_outputs such
         Weights of the experts awake in the next round, those of short intervals first;
         a new one has weight 1.
@@ -130,6 +132,10 @@ class SleepingExperts(LevelEstimator):
     def __init__(self, *, learning_rate="theory", bound=None):
         self.learning_rate = learning_rate
         self.bound = bound
+
+    @property
+    def bound_(self):
+        return self._by_output("bound_", lambda stream: _cover.bound_of(stream.state))
 
     @property
     def expert_weights_(self):
@@ -177,8 +183,8 @@ class ARROWS(LevelEstimator):
         > \frac{\sigma}{\sqrt k}.
 
     The left side estimates the variation in the bin, from below. (With sigma alone on
-    the right a bin would last until it varies by sigma, whatever its length, and the
-    error were linear in `n`.) The first label of a bin is predicted by the one before.
+    the right a bin could vary by almost sigma however long it lasts, and the error
+    would be linear in `n`.) The first label of a bin is predicted by the one before.
 
     The coefficient of a complete block of 2^j labels doesn't change when others come,
     nor with the mean; at most one block of each scale is incomplete, so that a round

@@ -252,11 +252,11 @@ class GeometricCoverDenoiser(_CoverEstimator):
     r"""Online denoiser of labels that come in any order of their positions.
 
     A row is predicted before its label is seen; the next may lie anywhere, before or
-    behind. In time order, and as the paper proves in any order that is chosen without
-    knowledge of the noise, the squared error to a level of total variation `C` under
-    noise of standard deviation :math:`\sigma` is
-    :math:`\tilde O(n^{1/3} C^{2/3} \sigma^{4/3})`. Neither `C` nor the number of rows
-    need be known. This is the method of [1]_ without its horizon.
+    behind. In any order that doesn't depend on the noise, the squared error to a level
+    of total variation `C` under noise of standard deviation :math:`\sigma` is
+    :math:`\tilde O(n^{1/3} C^{2/3} \sigma^{4/3})` at the rates of the theory. Neither
+    `C` nor the number of rows need be known. This is the method of [1]_ without its
+    horizon.
 
     Parameters
     ----------
@@ -264,7 +264,8 @@ class GeometricCoverDenoiser(_CoverEstimator):
         How fast experts gain and lose weight.
 
         - "auto": one over twice the mean square of the prediction errors so far (with
-          a memory of 100 labels, outliers drawn in);
+          a memory of 100 labels, outliers drawn in). Nothing is proved; it is to do
+          about as well as the float for known noise;
         - "theory": :math:`1 / (8 B^2)`, at which the bound below holds;
         - a float, in units of one over the square of a label; :math:`1/(2\sigma^2)`
           for noise of standard deviation :math:`\sigma` known.

@@ -319,6 +319,30 @@ def test_nearest_label_serves_better_than_the_last_in_any_order():
     assert max(ratios) < 0.25
 
 
+@pytest.mark.parametrize("name", ["blocks", "bumps", "heavisine", "walk"])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 10.0])
+def test_auto_does_about_as_well_as_known_noise(name, noise):
+    errors = np.zeros(2)
+    for seed in range(5):
+        y, truth = make_signal(name, 1024, noise=noise, random_state=seed)
+        for i, rate in enumerate(["auto", 1 / (2 * noise**2)]):
+            model = GeometricCoverDenoiser(learning_rate=rate)
+            predictions = model.partial_fit_predict(range(1024), y)
+            errors[i] += np.sum((predictions - truth) ** 2)
+    assert errors[0] <= 1.1 * errors[1]
+
+
+@pytest.mark.parametrize("learning_rate", ["auto", "theory", 0.5])
+def test_enormous_and_tiny_labels_and_weights(learning_rate):
+    rng = np.random.default_rng(20)
+    y = rng.choice([-1e140, 0.0, 1e-300, 1.0, 1e140], size=300)
+    w = rng.choice([1e-150, 1.0, 1e150], size=300)
+    x = orders(300)["any"]
+    model = GeometricCoverDenoiser(learning_rate=learning_rate)
+    predictions = model.partial_fit_predict(x, y, w)
+    assert np.abs(predictions).max() <= 1e140 * (1 + 1e-12)
+
+
 # ---------------------------------------------------------------- smooth
 
 
