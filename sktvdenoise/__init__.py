@@ -9,6 +9,8 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.baselines`: the methods that the theory compares itself with;
 - `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
   regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
+- `sktvdenoise.linear`: `FLHRegressor` and `FLHClassifier`, regression with
+  covariates whose coefficients vary;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
   are there, exact and in linear time, and `fused_lasso_path`, that for all penalties;
 - `sktvdenoise.losses`: those of counts and of labels, for the same questions;
@@ -16,12 +18,15 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.metrics`: `dynamic_regret`, how far predictions were from the best
   sequence in hindsight with a given total variation, `regret_curve`, that for every
   variation at once, and `tv_oracle`, this sequence;
+- `sktvdenoise.model_selection`: `progressive_val_predict` and scores of what it
+  predicts, each row before its label is learned; `sktvdenoise.comparison`:
+  `compare_denoisers`, the online denoiser and tuned ones side by side;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
   `ExpertWeightsDisplay`, of what the experts made of a stream, and
   `RegretCurveDisplay`, of the regret of several estimators;
 - `sktvdenoise.datasets`: signals with their truth, and the Nile;
-- `sktvdenoise.experts`, `sktvdenoise.aggregation`: the algorithm in a few lines of
-  numpy.
+- `sktvdenoise.experts`, `sktvdenoise.linear_experts`, `sktvdenoise.aggregation`: the
+  algorithms in a few lines of numpy.
 """
 
 from sktvdenoise._version import __version__
@@ -39,6 +44,7 @@ from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.filter import OnlineTVFilter
 from sktvdenoise.geometric_cover import GeometricCoverDenoiser
+from sktvdenoise.linear import FLHClassifier, FLHRegressor
 from sktvdenoise.metrics import (
     dynamic_regret,
     path_variation,
@@ -56,6 +62,8 @@ from sktvdenoise.plotting import (
 __all__ = [
     "DenoisingDisplay",
     "ExpertWeightsDisplay",
+    "FLHClassifier",
+    "FLHRegressor",
     "FusedLasso",
     "FusedLassoCV",
     "FusedLassoPathDisplay",

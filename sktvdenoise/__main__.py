@@ -9,12 +9,19 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
+from textwrap import indent
 
 import numpy as np
 from scipy.stats import norm
 
-from sktvdenoise._console import say, settle, signals_raise
+from sktvdenoise._console import (
+    aligned,
+    figure,
+    progress_bar,
+    say,
+    settle,
+    signals_raise,
+)
 from sktvdenoise._csv import (
     InputError,
     NumberColumns,
@@ -181,12 +188,12 @@ def _regret(args):
     budgets = args.tv_budget
     if budgets is None:
         budgets = np.array([0, 0.001, 0.01, 0.1, 1]) * path_variation(values)
-    loss = _figure(_sum_of_squares(values - predictions))
+    loss = figure(_sum_of_squares(values - predictions))
     if args.prediction is None:
-        loss += f" ({_figure(values[0] ** 2)} of it for the first, predicted as 0)"
+        loss += f" ({figure(values[0] ** 2)} of it for the first, predicted as 0)"
     print(
         f"{len(values)} values of {name} with total variation "
-        f"{_figure(path_variation(values))}.\n"
+        f"{figure(path_variation(values))}.\n"
         f"Squared loss of {args.prediction or 'the denoiser'}: {loss}.\n"
     )
     print(_regret_table(values, {"regret": predictions}, np.unique(budgets)))
@@ -211,14 +218,14 @@ def _demo(args):
     drop = y[:28].mean() - y[28:].mean()
     whole = path_variation(y)
     budgets = [0.0, 100.0, 250.0, 1000.0, whole]
-    losses = [_figure(_sum_of_squares(y - x)) for x in (predictions, last_values)]
+    losses = [figure(_sum_of_squares(y - x)) for x in (predictions, last_values)]
     print(
         f"""\
 The flow of the Nile at Aswan, {X[0, 0]}-{X[-1, 0]}, in 1e8 cubic metres a year:
 noise of about {noise:.0f}, and one drop of {drop:.0f}, after 1898.
 
 It was denoised online: each year was predicted before its flow was seen. Sums of
-squared errors, {_figure(y[0] ** 2)} of each for the first year, when both predict 0:
+squared errors, {figure(y[0] ** 2)} of each for the first year, when both predict 0:
 
   online denoiser    {losses[0]}
   last year's flow   {losses[1]}
@@ -226,7 +233,7 @@ squared errors, {_figure(y[0] ** 2)} of each for the first year, when both predi
 A new level was found to begin in {found}.
 
 The oracle knows all years, but its total variation (TV) is kept within a budget:
-0 is one level for ever, 250 allows the drop, {_figure(whole)} is every year's own.
+0 is one level for ever, 250 allows the drop, {figure(whole)} is every year's own.
 Dynamic regret is how much larger a sum of squared errors is than the oracle's:
 """
     )
@@ -343,17 +350,10 @@ def _with_name_of_column(table):
 
 
 def _with_progress(batches, share_read):
-    shown = time.monotonic()
-    try:
+    with progress_bar() as show:
         for batch in batches:
             yield batch
-            if time.monotonic() - shown > 0.1:
-                shown = time.monotonic()
-                share = share_read()
-                bar = "#" * int(30 * share)
-                say(f"\r[{bar:<30}] {share:4.0%}", end="")
-    finally:
-        say("\r" + " " * 37 + "\r", end="")
+            show(share_read())
 
 
 def _regret_table(y, columns, budgets):
@@ -363,17 +363,8 @@ def _regret_table(y, columns, budgets):
     for budget in budgets:
         oracle_loss = tv_oracle(y, budget).loss
         regrets = [loss - oracle_loss for loss in losses]
-        lines.append([_figure(x) for x in (budget, oracle_loss, *regrets)])
-    widths = [max(map(len, column)) for column in zip(*lines)]
-    return "\n".join(
-        "  " + "   ".join(cell.rjust(width) for cell, width in zip(line, widths))
-        for line in lines
-    )
-
-
-def _figure(x):
-    """A number with six digits, or with all before the point."""
-    return f"{x:,.0f}" if 1e6 <= abs(x) < 1e15 else f"{x:,.6g}"
+        lines.append([figure(x) for x in (budget, oracle_loss, *regrets)])
+    return indent(aligned(lines), "  ")
 
 
 def _sum_of_squares(errors):

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 
 _ENDING = [
     getattr(signal, name)
@@ -32,6 +33,41 @@ def settle(stream):
     except OSError:
         with contextlib.suppress(OSError), open(os.devnull, "wb") as sink:
             os.dup2(sink.fileno(), stream.fileno())
+
+
+def figure(x):
+    """A number with six digits, or with all before the point."""
+    return f"{x:,.0f}" if 1e6 <= abs(x) < 1e15 else f"{x:,.6g}"
+
+
+def aligned(lines, *, n_left=0):
+    """Lines of cells as text, the first `n_left` columns flush left."""
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join(
+        "   ".join(
+            cell.ljust(width) if i < n_left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths))
+        )
+        for line in lines
+    )
+
+
+@contextlib.contextmanager
+def progress_bar():
+    """A function that shows, at most ten times a second, the share that is done."""
+    shown = time.monotonic()
+
+    def show(share):
+        nonlocal shown
+        if time.monotonic() - shown > 0.1:
+            shown = time.monotonic()
+            bar = "#" * int(30 * share)
+            say(f"\r[{bar:<30}] {share:4.0%}", end="")
+
+    try:
+        yield show
+    finally:
+        say("\r" + " " * 37 + "\r", end="")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,434 @@
+"""Predict, then learn: an estimator led through rows one after the other.
+
+What evaluations and scorers share. Row t is predicted by an estimator that has
+learned rows 0, ..., t - 1 - delay and no other.
+"""
+
+from copy import deepcopy
+from inspect import signature
+from itertools import pairwise
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import check_scoring
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples
+
+from sktvdenoise._positions import check_labels, check_weights
+
+METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+
+
+class Learner:
+    """An estimator, or a pipeline, that learns row by row.
+
+    Parameters
+    ----------
+    model : estimator
+        Learns in place. In a pipeline a row goes from step to step: each learns it
+        and hands it on as it transforms it then.
+
+    Raises
+    ------
+    TypeError
+        If the estimator or a step, which the message names, can't learn a row after
+        the others.
+    """
+
+    def __init__(self, model):
+        *steps, (name, self.final) = _flat(model)
+        self._transformers = [(step, _can_learn(step)) for _, step in steps]
+        for (step_name, step), (_, learns) in zip(steps, self._transformers):
+            if not learns and not _is_fixed(step):
+                _refuse(
+                    step_name,
+                    step,
+                    "has no partial_fit. A transformer that is to stay as it was "
+                    "fitted goes into a FrozenEstimator",
+                )
+        if not _can_learn(self.final):
+            _refuse(name, self.final, "has no partial_fit")
+        self._accepted = signature(self.final.partial_fit).parameters
+
+    @property
+    def takes_classes(self):
+        return "classes" in self._accepted
+
+    def learn(self, X, y, params):
+        for step, learns in self._transformers:
+            if learns:
+                step.partial_fit(X, y)
+            X = step.transform(X)
+        self.final.partial_fit(X, y, **params)
+
+    def transform(self, X):
+        """What the last step gets to see."""
+        for step, _ in self._transformers:
+            X = step.transform(X)
+        return X
+
+    def predict(self, X, method):
+        return getattr(self.final, method)(self.transform(X))
+
+    def one_pass(self, method):
+        """The method that predicts and learns many rows at once, or None.
+
+        ``partial_fit_predict`` returns what ``predict`` would have, each row's
+        before its label is seen; ``partial_fit_predict_proba`` likewise.
+        """
+        if self._transformers:
+            return None
+        return getattr(self.final, f"partial_fit_{method}", None)
+
+    def ignorant(self, X, y, params, method):
+        """What is predicted before anything is learned, or None if that is refused.
+
+        By its contract ``partial_fit_predict`` does not look at `y` for that.
+        """
+        if self.one_pass(method) is None:
+            return None
+        return Learner(clone(self.final)).one_pass(method)(X, y, **params)
+
+
+def can_go_on(model, X):
+    """Whether a fitted model can learn the rows of `X`, too.
+
+    Denoisers can't go back: their rows must not lie before the last one learned.
+    """
+    try:
+        learner = Learner(model)
+    except TypeError:
+        return False
+    last = getattr(learner.final, "_last_position", None)
+    if last is None or not _num_samples(X):
+        return True
+    return bool(np.ravel(learner.transform(_cut(X, 0, 1)))[0] >= last)
+
+
+def _flat(model, name=None):
+    """Names and steps of a pipeline and of those inside it."""
+    if not isinstance(model, Pipeline):
+        return [(name, model)]
+    return [
+        pair
+        for name, step in model.steps
+        if step is not None and not isinstance(step, str)
+        for pair in _flat(step, name)
+    ]
+
+
+def _can_learn(step):
+    # What is frozen would hand partial_fit on to the estimator inside.
+    return not isinstance(step, FrozenEstimator) and hasattr(step, "partial_fit")
+
+
+def _is_fixed(step):
+    return isinstance(step, FrozenEstimator) or not get_tags(step).requires_fit
+
+
+def _refuse(name, step, why):
+    kind = type(step).__name__
+    where = kind if name is None else f"The pipeline's step {name!r}, {kind},"
+    raise TypeError(f"{where} can't learn row by row: it {why}.")
+
+
+class Rows:
+    """Checked rows: features, labels and what else goes with them to partial_fit.
+
+    Parameters
+    ----------
+    learner : Learner
+    X : array-like of n_samples rows
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+    sample_weight : float, array-like of shape (n_samples,) or None
+    params : dict or None
+        Further arguments of partial_fit. What has n_samples rows is cut like `X`.
+        `classes` goes to the first call only.
+
+    Attributes
+    ----------
+    y : ndarray
+    weights : ndarray of shape (n_samples,) or None
+    seen : ndarray of bool of shape (n_samples,)
+        Where a label is there, in every output.
+    """
+
+    def __init__(self, learner, X, y, sample_weight=None, params=None):
+        self.X, self.n_samples = X, _num_samples(X)
+        final = learner.final
+        if y is not None and not is_regressor(final):
+            self.y = np.asarray(y)
+            check_consistent_length(X, self.y)
+            if not self.n_samples:
+                raise ValueError("X has 0 rows.")
+        else:
+            self.y = check_labels(y, self.n_samples, allow_nan=skips_missing(final))
+        self.seen = labelled(self.y)
+        self._by_row, self._constant, self._once = {}, {}, {}
+        for name, value in (params or {}).items():
+            if name == "classes":
+                self._once[name] = value
+            elif hasattr(value, "__len__") and _num_samples(value) == self.n_samples:
+                self._by_row[name] = value
+            else:
+                self._constant[name] = value
+        self.weights = None
+        if sample_weight is not None:
+            self.weights = check_weights(
+                sample_weight, self.n_samples, allow_all_zero=True
+            )
+            self._by_row["sample_weight"] = self.weights
+
+    def add_classes(self):
+        """All classes of `y`, as the first call of a classifier's partial_fit needs."""
+        if "classes" not in self._once:
+            classes = [np.unique(column) for column in np.atleast_2d(self.y.T)]
+            self._once["classes"] = classes if self.y.ndim == 2 else classes[0]
+
+    @property
+    def classes(self):
+        return self._once.get("classes")
+
+    def features(self, start, stop):
+        return _cut(self.X, start, stop)
+
+    def part(self, start, stop, *, first=False):
+        """Features, labels and arguments of partial_fit."""
+        params = {name: _cut(v, start, stop) for name, v in self._by_row.items()}
+        params |= self._constant
+        if first:
+            params |= self._once
+        return self.features(start, stop), self.y[start:stop], params
+
+
+def skips_missing(estimator):
+    """Whether NaN stands for a label that isn't there."""
+    return getattr(estimator, "missing", None) == "skip"
+
+
+def labelled(y):
+    """The rows in which no output's label is missing, as booleans."""
+    if y.dtype.kind != "f":
+        return np.ones(len(y), dtype=bool)
+    return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+
+
+def _cut(array, start, stop):
+    if isinstance(array, np.ndarray | list):
+        return array[start:stop]
+    return _safe_indexing(array, slice(start, stop))
+
+
+def lead(learner, rows, methods, *, first=0, delay=0, stops=()):
+    """Predict rows from `first` on, each before it is learned.
+
+    Parameters
+    ----------
+    learner : Learner
+    rows : Rows
+    methods : list of str
+        What to call for predictions.
+    first : int
+        Row predicted first. The rows that are known then are learned in one call.
+    delay : int
+        Number of rows by which labels are late.
+    stops : iterable of int
+        Ends of blocks, ascending, between `first` and the last row.
+
+    Yields
+    ------
+    start, stop : int
+        The block.
+    found : dict of str to ndarray
+        Its predictions, by method. They don't depend on `stops`.
+    """
+    known = max(first - delay, 0)
+    if known:
+        with _naming_rows(0, known):
+            learner.learn(*rows.part(0, known, first=True))
+    one_pass = learner.one_pass(methods[0]) if len(methods) == 1 else None
+    if delay:
+        one_pass = None
+    ends = [first, *stops, rows.n_samples]
+    for start, stop in pairwise(ends):
+        if one_pass is not None:
+            X, y, params = rows.part(start, stop, first=start == 0)
+            with _naming_rows(start, stop):
+                predictions = one_pass(X, y, **params)
+            yield start, stop, {methods[0]: predictions}
+            continue
+        found = {method: [] for method in methods}
+        for t in range(start, stop):
+            if known < t - delay:
+                with _naming_rows(known, known + 1):
+                    learner.learn(*rows.part(known, known + 1, first=known == 0))
+                known += 1
+            with _naming_rows(t, t + 1):
+                for method, predictions in found.items():
+                    predictions.append(_prediction(learner, rows, t, method, delay))
+        yield start, stop, {name: np.concatenate(p) for name, p in found.items()}
+
+
+def _prediction(learner, rows, t, method, delay):
+    try:
+        return learner.predict(rows.features(t, t + 1), method)
+    except NotFittedError as error:
+        found = learner.ignorant(*rows.part(t, t + 1, first=True), method)
+        if found is None:
+            raise NotFittedError(
+                f"{type(learner.final).__name__} can't predict before it has learned "
+                f"something: with delay={delay}, warmup_size must be at least "
+                f"{delay + 1}."
+            ) from error
+        return found
+
+
+class _naming_rows:
+    """What is raised within the block tells which rows were at hand."""
+
+    def __init__(self, start, stop):
+        self._where = f"row {start}" if stop == start + 1 else f"rows {start}:{stop}"
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, kind, error, traceback):
+        if isinstance(error, Exception):
+            error.add_note(f"At {self._where} of the stream.")
+
+
+def _if_model_has(method):
+    return available_if(lambda self: hasattr(self._model, method))
+
+
+class Recorded:
+    """An estimator that gives, for its rows, predictions that were made before.
+
+    Scorers of scikit-learn take it for the estimator that made them.
+
+    Parameters
+    ----------
+    model : estimator
+        What made them.
+    found : dict of str to ndarray
+        Predictions by method. Another method raises `Wanted`.
+    classes : ndarray or None
+        Its classes where it has not learned yet.
+    """
+
+    def __init__(self, model, found, classes=None):
+        self._model, self._found, self._classes = model, found, classes
+
+    def at(self, kept):
+        """Its predictions for some of the rows."""
+        found = {method: values[kept] for method, values in self._found.items()}
+        return Recorded(self._model, found, self._classes)
+
+    def _give(self, method):
+        if method not in self._found:
+            raise Wanted(method)
+        return self._found[method]
+
+    @_if_model_has("predict")
+    def predict(self, X):
+        return self._give("predict")
+
+    @_if_model_has("predict_proba")
+    def predict_proba(self, X):
+        return self._give("predict_proba")
+
+    @_if_model_has("predict_log_proba")
+    def predict_log_proba(self, X):
+        return self._give("predict_log_proba")
+
+    @_if_model_has("decision_function")
+    def decision_function(self, X):
+        return self._give("decision_function")
+
+    @property
+    def classes_(self):
+        return getattr(self._model, "classes_", self._classes)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def __sklearn_tags__(self):
+        return get_tags(self._model)
+
+
+class Wanted(TypeError):
+    """A scorer's wish for predictions of another method."""
+
+    def __init__(self, method):
+        super().__init__(
+            f"The scorer asks for {method} besides other predictions: one method is "
+            "called for each scorer."
+        )
+        self.method = method
+
+
+def default_scoring(model):
+    """What judges a model if nothing is said: finite on one row and constant labels."""
+    if is_regressor(model):
+        return "neg_mean_squared_error"
+    if is_classifier(model):
+        return "accuracy"
+    raise TypeError(
+        f"{type(model).__name__} is neither a regressor nor a classifier: scoring must "
+        "be given."
+    )
+
+
+def method_of(scorer, model, rows):
+    """The method whose predictions a scorer asks for."""
+    X, y = rows.X, rows.y
+    if not rows.seen.all():
+        X, y = _safe_indexing(X, np.flatnonzero(rows.seen)), y[rows.seen]
+    try:
+        scorer(Recorded(model, {}, rows.classes), X, y)
+    except Wanted as wanted:
+        return wanted.method
+    raise TypeError(f"{scorer!r} asks for none of {', '.join(METHODS)}.")
+
+
+def score_of(scorer, estimator, X, y, weights=None):
+    """The score as a float."""
+    params = {} if weights is None else {"sample_weight": weights}
+    return float(scorer(estimator, X, y, **params))
+
+
+def continued(estimator, X, y, scoring, sample_weight=None):
+    """A fitted estimator goes on, on a copy: its predictions and the rows.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        What will judge them.
+
+    Returns
+    -------
+    scorer : callable
+    recorded : Recorded
+    rows : Rows
+    """
+    learner = Learner(deepcopy(estimator))
+    rows = Rows(learner, X, y, sample_weight)
+    scorer = check_scoring(scoring=scoring)
+    method = method_of(scorer, estimator, rows)
+    ((_, _, found),) = lead(learner, rows, [method])
+    return scorer, Recorded(estimator, found), rows
+
+
+def check_count(name, value, *, below=None):
+    """Refuse what is no integer >= 0, or not less than `below`."""
+    if not isinstance(value, Integral) or value < 0:
+        raise ValueError(f"{name} must be an integer >= 0, got {value!r}.")
+    if below is not None and value >= below:
+        raise ValueError(
+            f"{name} must be less than the number of rows, {below}, got {value!r}."
+        )
