@@ -4,6 +4,9 @@ A stream of noisy numbers arrives; what is its level now?
 
 - `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
   the level will vary;
+- `sktvdenoise.geometric_cover`: `GeometricCoverDenoiser`, for labels that come in any
+  order of their positions;
+- `sktvdenoise.baselines`: the methods that the theory compares itself with;
 - `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
   regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
 - `sktvdenoise.linear`: `FLHRegressor` and `FLHClassifier`, regression with
@@ -41,6 +44,7 @@ except ImportError as error:
 from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.filter import OnlineTVFilter
+from sktvdenoise.geometric_cover import GeometricCoverDenoiser
 from sktvdenoise.linear import FLHClassifier, FLHRegressor
 from sktvdenoise.metrics import (
     dynamic_regret,
@@ -64,6 +68,7 @@ __all__ = [
     "FusedLasso",
     "FusedLassoCV",
     "FusedLassoPathDisplay",
+    "GeometricCoverDenoiser",
     "InterleavedKFold",
     "OnlineTVDenoiser",
     "OnlineTVFilter",
