@@ -272,6 +272,6 @@ def test_own_loss_learns_and_tells_what_it_lacks():
     with pytest.raises(ValueError, match=r"needs second_derivative.*LogCosh"):
         FLHRegressor("ons", loss=LogCosh(), learning_rate="theory").fit(X, y)
     with pytest.raises(ValueError, match="'vaw' is for squared loss"):
-        FLHRegressor(loss=LogCosh()).fit(X, y)
+        FLHRegressor(loss=LogCosh(), learning_rate=1.0).fit(X, y)
     with pytest.raises(ValueError, match=r"'ridge' is for squared loss.*poisson"):
-        FLHRegressor("ridge", loss="poisson").fit(X, np.abs(y))
+        FLHRegressor("ridge", loss="poisson", learning_rate=1.0).fit(X, np.abs(y))
