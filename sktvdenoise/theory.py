@@ -29,6 +29,7 @@ from sktvdenoise._instances import (
 from sktvdenoise._partition import (
     Bins,
     generate_bins,
+    jumps,
     key_partition,
     single_cuts,
     split_monotonic,
@@ -134,7 +135,7 @@ def kkt_conditions(comparator, gradients, multiplier, *, bound=None):
     Parameters
     ----------
     comparator : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        The sequence, equal neighbours being equal numbers.
+        The sequence. Its jumps are the changes that are no rounding errors.
     gradients : array-like of the same shape
         Gradients of the losses there, as by `loss_gradients`.
     multiplier : float >= 0
@@ -208,7 +209,7 @@ def kkt_conditions(comparator, gradients, multiplier, *, bound=None):
         for k in range(u.shape[1]):
             pull[:, k] = _pull(g[:, k], held[:, k], multiplier)
     dual = np.concatenate([np.zeros((1, u.shape[1])), np.cumsum(g + pull, axis=0)])
-    steps = np.sign(np.diff(u, axis=0))
+    steps = np.sign(jumps(u))
     inside = dual[1:-1]
     violations = np.where(
         steps != 0, np.abs(inside - multiplier * steps), np.abs(inside) - multiplier
