@@ -3,13 +3,19 @@
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from sktvdenoise._plot_rows import BLUE, GREY, VERMILION, draw_line
+from sktvdenoise._kkt import kkt_conditions, loss_gradients
+from sktvdenoise._partition import key_partition
+from sktvdenoise._plot_rows import BLUE, GREY, VERMILION, draw_line, one_output
+from sktvdenoise._positions import check_labels
+from sktvdenoise.metrics import tv_oracle
 
 
 class PartitionDisplay:
     """Labels, oracle and bins, and below them the sign sequence.
 
-    All parameters are stored as attributes.
+    It is recommended to use
+    :func:`~sktvdenoise.theory.PartitionDisplay.from_labels`. All parameters are stored
+    as attributes.
 
     Parameters
     ----------
@@ -41,12 +47,11 @@ class PartitionDisplay:
 
     Examples
     --------
-    >>> from sktvdenoise.theory import PartitionDisplay
-    >>> display = PartitionDisplay(
-    ...     y=[0, 0, 6, 8], comparator=[1, 1, 5, 5], signs=[0, 0.5, 1, 0.5, 0],
-    ...     edges=[0, 2, 4])
+    >>> from sktvdenoise.theory import PartitionDisplay, make_example_21
+    >>> y, _ = make_example_21(8)
+    >>> display = PartitionDisplay.from_labels(y, tv_budget=1.0)
     >>> display.edges
-    [0, 2, 4]
+    array([0, 3, 8])
     """
 
     def __init__(self, *, y, comparator, signs, edges):
@@ -54,6 +59,47 @@ class PartitionDisplay:
         self.comparator = comparator
         self.signs = signs
         self.edges = edges
+
+    @classmethod
+    def from_labels(cls, y, tv_budget, *, bound=None, axes=None):
+        """Compute oracle, signs and key partition of labels, and draw them.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,) or (n_samples, 1)
+            Labels, in order.
+
+        tv_budget : float >= 0
+            Largest total variation of the oracle, in the units of the labels.
+
+        bound : float > 0, default=None
+            The `B` of the partition, in their units; None takes the largest absolute
+            label.
+
+        axes : sequence of two matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : PartitionDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            If the labels have several outputs or a value that isn't finite, or a
+            number isn't in its range.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_labels")
+        y = check_labels(one_output(y, "y"))
+        oracle = tv_oracle(y, tv_budget)
+        u = oracle.comparator
+        conditions = kkt_conditions(u, loss_gradients(y, u), oracle.multiplier)
+        if bound is None:
+            bound = np.abs(y).max() or 1.0
+        edges = key_partition(u, bound)
+        display = cls(y=y, comparator=u, signs=conditions.signs, edges=edges)
+        return display.plot(axes)
 
     def plot(self, axes=None):
         """Draw the picture.
