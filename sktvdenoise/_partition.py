@@ -179,11 +179,11 @@ def generate_bins(comparator, signs, bound):
        little, :math:`|\\sigma_k - s_k| \\le 3 \\max_l |\\Delta_l|`, or
     2. *turning*: :math:`|\\Delta_k| \\ge 1/2` for a coordinate.
 
-    Bins of `walk` without either are cut once. If a coordinate goes up and down in
-    one, this is done at its jump against the sign at the start, and both parts turn:
-    signs that differ by less than 1/2 are not both nearer than 1/2 to both of 1
-    and -1. Otherwise it is a case for `split_monotonic`. So the number of bins is at
-    most twice that of `walk`, whatever the number of coordinates:
+    A bin of `walk` with neither is cut once. If a coordinate goes up and down in it,
+    the cut is at a jump of its with the sign against that at the start, and both parts
+    turn: two signs that differ by less than 1/2 are both 1/2 away from 1 or both from
+    -1. Otherwise `split_monotonic` has the cut. So there are at most two bins for each
+    of `walk`, whatever the number of coordinates:
 
     .. math:: |P| \\le 2 + 2^{4/3} n^{1/3} C^{2/3} B^{-2/3}.
 
