@@ -188,7 +188,9 @@ def generate_bins(comparator, signs, bound):
     .. math:: |P| \\le 2 + 2^{4/3} n^{1/3} C^{2/3} B^{-2/3}.
 
     For squared loss a bin has :math:`T_2 + T_3 \\le 9.25 B^2` with the first property
-    and :math:`16.25 B^2` with the second (`regret_decomposition`).
+    and :math:`16.25 B^2` with the second: by the formulas of `regret_decomposition` it
+    is at most :math:`n C^2/4 + 2 \\alpha c \\, C - \\alpha^2 \\Delta^2/n`, with
+    :math:`\\Delta` for the largest change, and c is :math:`3 \\Delta` or 2.
 
     References
     ----------
