@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/bench_fused.py [n ...]`` with the package importable; solvers
 that are not installed are skipped with a line. Prints markdown tables of CPU
-nanoseconds per sample, minima over rounds in which all solvers take turns.
+nanoseconds per sample, minima over rounds in which all solvers take turns. With
+``--gaps n`` it prints how near to the optimum they come.
 """
 
 import importlib
@@ -150,6 +151,33 @@ def table_of_solves(n, others, rounds):
         print(
             f"| {label} |", " | ".join(cells), f"| {ratio:.2f} | {gaps} |", flush=True
         )
+
+
+def table_of_gaps(n, others):
+    """Relative gaps where alpha is 0.01 to 10,000 times the noise."""
+    others = {k: f for k, f in others.items() if k != QUADRATIC}
+    rng = np.random.default_rng(0)
+    t = np.arange(n) / n
+    noisy = {
+        "plateaus + noise": plateaus(n, rng),
+        "noise": rng.normal(size=n),
+        "ramp + noise": 1000 * t + rng.normal(size=n),
+        "sine + noise": 10 * np.sin(40 * t) + rng.normal(size=n),
+        "walk": np.cumsum(rng.normal(size=n)),
+    }
+    alphas = (0.01, 0.1, 1.0, 100.0, 1e4)
+    print(f"\nn = {n}: relative gap of solve, of the worst peer\n")
+    print("| signal |", " | ".join(f"alpha = {a:g}" for a in alphas), "|")
+    print("|---" * (len(alphas) + 1) + "|")
+    for label, y in noisy.items():
+        cells = []
+        for alpha in alphas:
+            own = relative_gap(y, solve_unit(y, alpha), alpha)
+            theirs = [
+                relative_gap(y, np.asarray(f(y, alpha)), alpha) for f in others.values()
+            ]
+            cells.append(f"{own:.0e}, {max(theirs, default=np.nan):.0e}")
+        print(f"| {label} |", " | ".join(cells), "|", flush=True)
 
 
 def tables(y, _):
@@ -306,4 +334,8 @@ def main(sizes):
 
 
 if __name__ == "__main__":
-    main([int(float(n)) for n in sys.argv[1:]] or [100, 1000, 100_000, 1_000_000])
+    if sys.argv[1:2] == ["--gaps"]:
+        table_of_gaps(int(float(sys.argv[2])), peers())
+    else:
+        sizes = [int(float(n)) for n in sys.argv[1:]]
+        main(sizes or [100, 1000, 100_000, 1_000_000])

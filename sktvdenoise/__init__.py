@@ -6,6 +6,8 @@ A stream of noisy numbers arrives; what is its level now?
   the level will vary;
 - `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
   regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
+- `sktvdenoise.linear`: `FLHRegressor` and `FLHClassifier`, regression with
+  covariates whose coefficients vary;
 - `sktvdenoise.offline`: `FusedLasso` and `fused_lasso`, the answer when all labels
   are there, exact and in linear time, and `fused_lasso_path`, that for all penalties;
 - `sktvdenoise.losses`: those of counts and of labels, for the same questions;
@@ -22,8 +24,8 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.datasets`: signals with their truth, and the Nile;
 - `sktvdenoise.theory`: the proof of the regret's rate, to be computed: conditions of
   optimality, partitions, the decomposition, bounds with constants, and its streams;
-- `sktvdenoise.experts`, `sktvdenoise.aggregation`: the algorithm in a few lines of
-  numpy.
+- `sktvdenoise.experts`, `sktvdenoise.linear_experts`, `sktvdenoise.aggregation`: the
+  algorithms in a few lines of numpy.
 """
 
 from sktvdenoise._version import __version__
@@ -40,6 +42,7 @@ except ImportError as error:
 from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.filter import OnlineTVFilter
+from sktvdenoise.linear import FLHClassifier, FLHRegressor
 from sktvdenoise.metrics import (
     dynamic_regret,
     path_variation,
@@ -57,6 +60,8 @@ from sktvdenoise.plotting import (
 __all__ = [
     "DenoisingDisplay",
     "ExpertWeightsDisplay",
+    "FLHClassifier",
+    "FLHRegressor",
     "FusedLasso",
     "FusedLassoCV",
     "FusedLassoPathDisplay",

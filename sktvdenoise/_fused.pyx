@@ -232,7 +232,9 @@ cdef int unite(Line *line, int X, int Y, double h, double t, double *vanish,
     node[b].a = a
     for side in range(2):                       # equal standing neighbours are tied
         S = x.n if side else x.p
-        if S and node[S].g == 0 and node[S].v == h:
+        # Levels of decimal labels that are equal differ by their rounding, 4 ulp.
+        if (S and node[S].g == 0
+                and fabs(node[S].v - h) <= 9e-16 * (fabs(h) + fabs(line.origin))):
             i = (node[S].s if side else x.s) - 1
             vanish[i], drop[i] = t, 0
             if side:
@@ -384,35 +386,37 @@ def form(const double[::1] y, const double[::1] w, const double[::1] vanish,
                     start, ref, total, mass, left = i + 1, y[i + 1], 0, 0, right
 
 
-def average(const double[::1] y, const double[::1] w, const Py_ssize_t[::1] last,
-            double[::1] mean, double[::1] mass):
-    """Means and masses of the pieces that end at `last` and at the end of `y`."""
-    cdef Py_ssize_t n = y.shape[0], i = 0, j, end
+def dual_point(const double[::1] y, const double[::1] w, const double[::1] u,
+               double alpha, double[::1] e, double[::1] z):
+    """Write the dual point of the pieces of `u`; return the largest |z|.
+
+    z_i is alpha times the sign of the step of u after sample i, where there is one,
+    and within a piece the sums of w e from there on; e is u - y, moved by what closes
+    the piece. For a solution nothing but its rounding is moved, and rounding is not
+    carried from piece to piece.
+    """
+    cdef Py_ssize_t n = y.shape[0], i, j, start = 0
     cdef const double *weight = pointer(w)
-    cdef double ref, total, k, m
+    cdef double total = 0, mass = 0, k, left = 0, right, move, sum, largest = 0
     with nogil:
-        for j in range(last.shape[0] + 1):
-            end = last[j] + 1 if j < last.shape[0] else n
-            ref, total, m = y[i], 0, 0
-            for i in range(i, end):
-                k = weight[i] if weight != NULL else 1
-                total += k * (y[i] - ref)
-                m += k
-            i = end
-            mean[j], mass[j] = ref + total / m, m
-
-
-def spread(const double[::1] value, const Py_ssize_t[::1] last, double[::1] out):
-    """Give the samples of the pieces that end at `last` (and at the end) their value."""
-    cdef Py_ssize_t n = out.shape[0], i = 0, j, end
-    cdef double v
-    with nogil:
-        for j in range(value.shape[0]):
-            end = last[j] + 1 if j < last.shape[0] else n
-            v = value[j]
-            for i in range(i, end):
-                out[i] = v
-            i = end
+        for i in range(n):
+            k = weight[i] if weight != NULL else 1
+            e[i] = u[i] - y[i]
+            total += k * e[i]
+            mass += k
+            if i < n - 1 and u[i + 1] == u[i]:
+                continue
+            right = 0 if i == n - 1 else (alpha if u[i + 1] > u[i] else -alpha)
+            move = (right - left - total) / mass
+            sum = left
+            for j in range(start, i + 1):
+                e[j] += move
+                sum += (weight[j] if weight != NULL else 1) * e[j]
+                z[j] = sum
+                largest = max(largest, fabs(sum))
+            z[i] = right
+            start, total, mass, left = i + 1, 0, 0, right
+    return largest
 
 
 def variation(const double[::1] u):
@@ -436,51 +440,3 @@ def variation(const double[::1] u):
             total += (a + b) + (c + d)
             first = end
     return total
-
-
-def multiplier(const double[::1] vanish, const double[::1] drop, double budget):
-    """The alpha >= 0 at which sum of drop (vanish - alpha)+ equals `budget`.
-
-    Newton's method from the left: the sum is convex, so no step overshoots, and
-    events left behind are dropped. The last step is exact because nothing was left
-    behind. Of many events, one in 64 tell where to start; a start beyond the root
-    shows.
-    """
-    cdef Py_ssize_t m = vanish.shape[0], kept = 0, j
-    cdef double alpha = 0, tv = 0, slope, d
-    cdef double[:, ::1] events
-    cdef double *at
-    cdef double *fall
-    cdef bint stays
-    if m > 20000:
-        alpha = 0.8 * multiplier(
-            np.array(vanish[::64]), np.array(drop[::64]), budget / 64)
-    with nogil:
-        for j in range(m if alpha > 0 else 0):
-            tv += drop[j] * max(vanish[j] - alpha, 0)
-            kept += vanish[j] > alpha
-        if tv <= budget:
-            alpha, kept = 0, m
-    events = np.empty((2, kept + 1))            # one more is written, not kept
-    at, fall = &events[0, 0], &events[1, 0]
-    with nogil:
-        kept = 0
-        for j in range(m):
-            at[kept], fall[kept] = vanish[j], drop[j]
-            kept += vanish[j] > alpha
-        while kept:
-            m = kept
-            tv = slope = 0
-            for j in range(m):
-                tv += fall[j] * (at[j] - alpha)
-                slope += fall[j]
-            if tv <= budget:
-                break
-            alpha += (tv - budget) / slope
-            kept = 0
-            for j in range(m):
-                at[kept], fall[kept] = at[j], fall[j]
-                kept += at[j] > alpha
-            if kept == m:
-                break
-    return alpha

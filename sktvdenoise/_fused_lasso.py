@@ -5,6 +5,8 @@ The exact comparator of the online methods: total-variation denoising at a penal
 channels, in time linear in the number of samples.
 """
 
+from numbers import Integral
+
 import numpy as np
 
 from sktvdenoise._fused import denoise
@@ -87,8 +89,8 @@ def fused_lasso(
     ValueError
         If not exactly one of `alpha` and `tv_budget` is given, a number is out of
         range, choices do not combine, or `y`, `sample_weight` or `exposure` has a
-        bad shape, a value that is not finite or one that the loss does not allow
-        (the message names the row).
+        bad shape, a value that is not finite, is beyond 1e140, or that the loss does
+        not allow (the message names the row).
 
     Warns
     -----
@@ -103,8 +105,8 @@ def fused_lasso(
         + alpha sum_i abs(u_{i+1} - u_i),
 
     or the first two terms subject to sum_i abs(u_{i+1} - u_i) <= tv_budget. The
-    penalised form is solved by the taut string [1]_; the constrained form from the
-    whole solution path, along which pieces only merge [2]_. Soft-thresholding by
+    penalised form is solved by the taut string [1]_; the constrained form along the
+    solution path, on which pieces only merge [2]_. Soft-thresholding by
     gamma and clipping the plain solution is exact [2]_ [3]_.
 
     The other losses replace the first term by half the deviance [4]_,
@@ -120,6 +122,10 @@ def fused_lasso(
     (probability) is at least what expects 2e-16 counts (successes, failures) in all,
     which costs nothing measurable. The path of the means over alpha is
     ``fused_lasso_path(y / exposure, sample_weight * exposure)``.
+
+    Every choice combines with weights. The squared loss with "tv" also takes
+    `sparsity` and `bound`, alone or together; the other losses take `bound`, and the
+    Poisson loss `exposure`; "group" is for the squared loss without either.
 
     ``penalty="group"`` has sum_i norm(u_{i+1} - u_i) over the channels [5]_, by an
     interior-point method on the dual with Newton's method on the jumps it finds.
@@ -164,7 +170,8 @@ def fused_lasso(
         loss=loss, penalty=penalty, sparsity=sparsity, bound=bound, exposure=exposure
     )
     check_number("tol", tol, positive=True)
-    check_number("max_iter", max_iter, positive=True)
+    if not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter must be an integer >= 1, got {max_iter!r}.")
     labels = check_labels(y)
     weights = None
     if sample_weight is not None:
@@ -217,7 +224,8 @@ def duality_gap(y, u, alpha, sample_weight=None):
     -----
     The dual point is z_i = sum_{j <= i} w_j (u_j - y_j), closed so that z_n = 0 and
     scaled so that abs(z_i) <= alpha; at the optimum z_i = alpha sign(u_{i+1} - u_i)
-    wherever u steps [1]_.
+    wherever u steps [1]_. Where that keeps abs(z_i) <= alpha, the sums start from these
+    values with every piece, so that rounding does not add up.
 
     References
     ----------
@@ -230,10 +238,10 @@ def duality_gap(y, u, alpha, sample_weight=None):
     >>> duality_gap([0.0, 1.0], [0.25, 0.75], alpha=0.25)
     0.0
     >>> duality_gap([0.0, 1.0], [0.0, 1.0], alpha=0.25)
-    0.125
+    0.03125
     """
     check_number("alpha", alpha)
-    y, u = check_labels(y), check_labels(u)
+    y, u = check_labels(y), check_labels(u, name="u")
     if y.shape != u.shape:
         raise ValueError(f"y has shape {y.shape} but u has shape {u.shape}.")
     w = None if sample_weight is None else check_weights(sample_weight, len(y))

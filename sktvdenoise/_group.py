@@ -478,9 +478,10 @@ def solution(y, w=None, *, alpha=None, tv_budget=None, tol=1e-9, max_iter=100):
             point = penalised(rows, alpha, tol, max_iter)
         u, n_iter = point.u, max(point.n_iter, 1)
         if not point.gap <= tol:
+            remedy = "max_iter or tol" if n_iter >= max_iter else "tol"
             warnings.warn(
                 f"The joint jumps reached a relative gap of {point.gap:.1e}, above "
-                f"tol={tol:g}. Increase max_iter or tol.",
+                f"tol={tol:g}. Increase {remedy}.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

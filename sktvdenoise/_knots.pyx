@@ -5,9 +5,9 @@ Its knots in order; the errors of held-out labels along it; pieces joined under 
 """
 
 from libc.math cimport INFINITY, copysign, fabs, sqrt
-from libc.stdint cimport uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
-from libc.string cimport memcpy
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memset
 
 
 # ---- knots ----
@@ -21,57 +21,131 @@ cdef struct Event:
 cdef int sort(Event *a, Event *b, Py_ssize_t m) noexcept nogil:
     """Sort a by key, with b as room of the same size. O(m); -1 without memory.
 
-    Distribution by digits from the 44 (48) leading bits' lowest on, after which
-    few pairs are out of order and insertion ends it. Where many are (keys that
-    differ in their last bits only), all digits are used.
+    Distribution by digits of 11 bits, from the lowest on.
     """
-    cdef int bits = 8 if m < 4096 else 11, digits = 8 if m < 4096 else 6
-    cdef int size = 1 << bits, digit, first, shift
-    cdef uint64_t mask = size - 1
-    cdef uint32_t *count = <uint32_t *>calloc(digits * size, sizeof(uint32_t))
-    cdef uint32_t *start = <uint32_t *>malloc(size * sizeof(uint32_t))
-    cdef uint32_t total
-    cdef Py_ssize_t i, j, inversions
-    cdef Event *source = a
-    cdef Event *target = b
-    cdef Event event
-    if count == NULL or start == NULL:
-        free(count)
-        free(start)
+    cdef int digit
+    cdef uint32_t *count = <uint32_t *>malloc(2048 * sizeof(uint32_t))
+    cdef uint32_t total, size
+    cdef Py_ssize_t i
+    if count == NULL:
         return -1
-    for i in range(m):
-        for digit in range(digits):
-            count[digit * size + ((a[i].key >> (bits * digit)) & mask)] += 1
-    for first in range(2, -1, -2):
-        for digit in range(first, digits):
-            shift = bits * digit
-            if count[digit * size + ((source[0].key >> shift) & mask)] == m:
-                continue                        # all keys share this digit
-            total = 0
-            for j in range(size):
-                start[j] = total
-                total += count[digit * size + j]
-            for i in range(m):
-                j = (source[i].key >> shift) & mask
-                target[start[j]] = source[i]
-                start[j] += 1
-            source, target = target, source
-        inversions = 0
-        for i in range(1, m):
-            inversions += source[i].key < source[i - 1].key
-        if inversions <= m // 64:
-            break
-    for i in range(1, m if inversions else 0):
-        event = source[i]
-        j = i
-        while j > 0 and source[j - 1].key > event.key:
-            source[j] = source[j - 1]
-            j -= 1
-        source[j] = event
-    if source != a:
-        memcpy(a, source, m * sizeof(Event))
+    for digit in range(6):
+        memset(count, 0, 2048 * sizeof(uint32_t))
+        for i in range(m):
+            count[(a[i].key >> (11 * digit)) & 2047] += 1
+        total = 0
+        for i in range(2048):
+            size = count[i]
+            count[i] = total
+            total += size
+        for i in range(m):
+            b[count[(a[i].key >> (11 * digit)) & 2047]] = a[i]
+            count[(a[i].key >> (11 * digit)) & 2047] += 1
+        a, b = b, a
     free(count)
-    free(start)
+    return 0
+
+
+cdef Py_ssize_t insert(Event *a, Py_ssize_t m) noexcept nogil:
+    """Sort a by insertion, or give up; return the number of moves, at most 8 (m + 1)."""
+    cdef Py_ssize_t i, j, moves = 0
+    cdef Event event
+    for i in range(1, m):
+        if a[i].key >= a[i - 1].key:
+            continue
+        event = a[i]
+        j = i
+        while j > 0 and a[j - 1].key > event.key and moves < 8 * m + 8:
+            a[j] = a[j - 1]
+            j -= 1
+            moves += 1
+        a[j] = event
+    return moves
+
+
+# A histogram of the keys by their leading bits, joined to buckets of about equal size.
+# One pass brings all events to their buckets, each of which fits in the cache.
+cdef struct Buckets:
+    uint64_t least          # smallest key but 0
+    int shift               # a key is in bin (key - least) >> shift, 0 in the first
+    int size                # number of buckets
+    Py_ssize_t widest       # most events in a bucket
+    uint16_t of_bin[16384]
+    uint32_t bins[16384]    # number of events in each bin
+    uint32_t start[1026]    # first event, and after distribution the end, of a bucket
+    uint32_t first[1026]    # first bin of a bucket
+
+
+cdef inline uint64_t above(uint64_t key, uint64_t least) noexcept nogil:
+    return key - least if key > least else 0
+
+
+cdef inline uint64_t bits_of(double at) noexcept nogil:
+    cdef uint64_t key
+    at += 0.0                                   # no -0.0
+    memcpy(&key, &at, sizeof(double))
+    return key
+
+
+cdef void plan(Buckets *p, const double *vanish, Py_ssize_t m) noexcept nogil:
+    """Choose the buckets."""
+    cdef double low = INFINITY, high = 0
+    cdef Py_ssize_t i, room = max(512, m // 512), filled = 0
+    cdef int j
+    for i in range(m):
+        low = min(low, vanish[i] if vanish[i] > 0 else INFINITY)
+        high = max(high, vanish[i])
+    p.least, p.shift, p.size, p.widest = bits_of(min(low, high)), 0, 0, 0
+    while above(bits_of(high), p.least) >> p.shift > 16383:
+        p.shift += 1
+    memset(p.bins, 0, sizeof(p.bins))
+    for i in range(m):
+        p.bins[above(bits_of(vanish[i]), p.least) >> p.shift] += 1
+    p.start[0] = p.first[0] = 0
+    for j in range(16384):
+        if filled and filled + p.bins[j] > room:
+            p.size += 1
+            p.start[p.size] = p.start[p.size - 1] + <uint32_t>filled
+            p.first[p.size] = j
+            filled = 0
+        filled += p.bins[j]
+        p.widest = max(p.widest, filled)
+        p.of_bin[j] = p.size
+    p.size += 1
+    p.first[p.size] = 16384
+
+
+cdef int arrange(const Buckets *p, int bucket, const double *at, const double *drop,
+                 Py_ssize_t m, Event *sorted, Event *room,
+                 uint32_t *count) noexcept nogil:
+    """Sort the m events of a bucket: by more bits, of which `count` takes 16, and
+    insertion; where keys are too alike, by all bits.
+    """
+    cdef uint64_t least = p.least + (<uint64_t>p.first[bucket] << p.shift)
+    cdef uint64_t span = <uint64_t>(p.first[bucket + 1] - p.first[bucket]) << p.shift
+    cdef int shift = 0
+    cdef Py_ssize_t i, bins = 16
+    cdef uint32_t total = 0, size
+    cdef Event *target
+    while bins < m and bins < 65536:
+        bins *= 2
+    while (span - 1) >> shift >= <uint64_t>bins:
+        shift += 1
+    memset(count, 0, bins * sizeof(uint32_t))
+    for i in range(m):
+        room[i].key, room[i].drop = bits_of(at[i]), drop[i]
+        count[above(room[i].key, least) >> shift] += 1
+    for i in range(bins):
+        size = count[i]
+        count[i] = total
+        total += size
+    for i in range(m):
+        size = <uint32_t>(above(room[i].key, least) >> shift)
+        target = &sorted[count[size]]
+        target.key, target.drop = room[i].key, room[i].drop
+        count[size] += 1
+    if insert(sorted, m) > 8 * m:
+        return sort(sorted, room, m)
     return 0
 
 
@@ -91,43 +165,67 @@ def knots(const double[::1] vanish, const double[::1] drop, double[:, ::1] table
     is loss - alpha^2 slope, which grows by drop alpha^2 at a knot. All sums have
     positive terms, slope and TV being summed from the last knot back.
     """
-    cdef Py_ssize_t m = vanish.shape[0], i, k = 0
-    cdef double *alphas = &tables[0, 0]
-    cdef double *refit = &tables[1, 0]          # the drops at first
+    cdef Py_ssize_t m = vanish.shape[0], i, k = m + 1, first, size = 0
+    cdef double *alphas = &tables[0, 0]         # at first the events by buckets, where
+    cdef double *refit = &tables[1, 0]          # their knots will be: alphas and drops
     cdef double *tv = &tables[2, 0]
     cdef double *loss = &tables[3, 0]           # the slopes at first
-    cdef Event *events = <Event *>tv            # sorted in the memory of the results
-    cdef double at, slope = 0
-    cdef int status = 0
+    cdef Buckets *p = <Buckets *>malloc(sizeof(Buckets))
+    cdef uint32_t *count = <uint32_t *>malloc(65536 * sizeof(uint32_t))
+    cdef Event *events = NULL
+    cdef double at, a, b, now = INFINITY, slope = 0, variation = 0, cost, about
+    cdef int j, status = -1
     with nogil:
-        for i in range(m):
-            at = vanish[i] + 0.0                # no -0.0
-            memcpy(&events[i].key, &at, sizeof(double))
-            events[i].drop = drop[i]
-        if m:
-            status = sort(events, <Event *>alphas, m)
-        alphas[0] = refit[0] = 0
-        later[0] = <int>m
-        for i in range(m if status == 0 else 0):
-            memcpy(&at, &events[i].key, sizeof(double))
-            if at > alphas[k]:
-                k += 1
-                alphas[k], refit[k], later[k] = at, 0, later[k - 1]
-            refit[k] += events[i].drop
-            later[k] -= 1
-        tv[k] = 0
-        for i in range(k, 0, -1):
-            slope += refit[i]
-            loss[i] = slope
-            tv[i - 1] = tv[i] + slope * (alphas[i] - alphas[i - 1])
-        loss[0] = refit[0] = 0
-        for i in range(1, k + 1):
-            loss[i] = loss[i - 1] + loss[i] * (alphas[i] - alphas[i - 1]) * (
-                alphas[i] + alphas[i - 1])
-            refit[i] = refit[i - 1] + refit[i] * alphas[i] * alphas[i]
+        if p != NULL and count != NULL:
+            plan(p, &vanish[0] if m else NULL, m)
+            events = <Event *>malloc((2 * p.widest + 1) * sizeof(Event))
+        if events != NULL:
+            status = 0
+            for i in range(m):
+                j = p.of_bin[above(bits_of(vanish[i]), p.least) >> p.shift]
+                p.start[j] += 1
+                alphas[p.start[j]], refit[p.start[j]] = vanish[i], drop[i]
+            for j in range(p.size - 1, -1, -1):
+                first = p.start[j - 1] if j else 0
+                size = p.start[j] - first
+                if arrange(p, j, alphas + first + 1, refit + first + 1, size, events,
+                           events + p.widest, count):
+                    status = -1
+                    break
+                for i in range(size - 1, -1, -1):
+                    memcpy(&at, &events[i].key, sizeof(double))
+                    slope += events[i].drop
+                    if at < now:
+                        if k <= m:
+                            variation += (slope - events[i].drop) * (now - at)
+                        k -= 1
+                        later[k] = <int>(m - 1 - first - i)
+                        alphas[k], refit[k], tv[k] = at, events[i].drop, variation
+                        now = at
+                    else:
+                        refit[k] += events[i].drop
+                    loss[k] = slope
+            if k > m or now > 0:
+                if k <= m:
+                    variation += slope * now
+                k -= 1
+                alphas[k], tv[k], later[k] = 0, variation, <int>m
+        if status == 0:
+            a = cost = about = 0
+            for i in range(k, m + 1):
+                b = alphas[i]
+                if i > k:
+                    cost += loss[i] * (b - a) * (b + a)
+                    about += refit[i] * b * b
+                alphas[i - k], refit[i - k], tv[i - k] = b, about, tv[i]
+                loss[i - k], later[i - k] = cost, later[i]
+                a = b
+    free(events)
+    free(count)
+    free(p)
     if status:
         raise MemoryError
-    return k + 1
+    return m + 1 - k
 
 
 # ---- held-out labels ----

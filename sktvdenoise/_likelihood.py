@@ -117,7 +117,7 @@ class _Pieces:
     def speed(self):
         """Derivative of u with respect to alpha."""
         inside = (self.channel.low < self.u) & (self.u < self.channel.high)
-        curvature = self.channel.loss.second_derivative(self.u[inside])
+        curvature = self.channel.loss.curvature(self.u[inside])
         speed = np.zeros_like(self.u)
         speed[inside] = self.rate[inside] / curvature
         return speed

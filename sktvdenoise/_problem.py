@@ -18,10 +18,7 @@ def check_exposure(exposure, labels, order=None):
         If it is negative or not finite, zero everywhere, has another shape, or is
         zero where something was counted.
     """
-    try:
-        exposure = check_weights(exposure, len(labels))
-    except ValueError as error:
-        raise ValueError(str(error).replace("sample_weight", "exposure")) from None
+    exposure = check_weights(exposure, len(labels), name="exposure")
     if order is not None:
         exposure = exposure[order]
     counts = np.nan_to_num(labels.reshape(len(labels), -1)).max(axis=1)

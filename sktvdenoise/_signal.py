@@ -15,7 +15,18 @@ import numpy as np
 from scipy.optimize import brentq
 
 from sktvdenoise import _fused as kernel
-from sktvdenoise._fused import erode, form, multiplier, solve
+from sktvdenoise._budget import (
+    advance,
+    average,
+    coarsen,
+    gather,
+    multiplier,
+    place,
+    settle,
+    spread,
+)
+from sktvdenoise._fused import erode, form, solve
+from sktvdenoise._positions import largest_size
 
 
 def variation(u):
@@ -85,6 +96,19 @@ class Signal:
         """Give every sample, also those of weight zero, its value."""
         return u if self.source is None else u[self.source]
 
+    @cached_property
+    def mass(self):
+        """Weight of all samples."""
+        return float(len(self.y) if self.w is None else self.w.sum())
+
+    @cached_property
+    def size(self):
+        """The largest absolute label."""
+        return largest_size(self.y)
+
+    def weighted(self, values):
+        return values if self.w is None else self.w * values
+
     def masses(self, starts):
         """Weights of the pieces that begin at `starts`."""
         if self.w is None:
@@ -100,11 +124,34 @@ class Signal:
         return u
 
     def formed(self, vanish, alpha):
-        """The same from the path, which tells the pieces, in O(n)."""
+        """The same from the path, which tells the pieces, in O(n).
+
+        Where only rounding keeps two levels apart, they are one.
+        """
         u = np.empty_like(self.y)
         alpha = min(alpha, vanish.max(initial=0.0))
         form(self.y, self.w, vanish, alpha, alpha, u)
+        while alpha:
+            equal = self._equal(u)
+            if not len(equal):
+                break
+            vanish = vanish.copy()
+            vanish[equal] = 0.0
+            form(self.y, self.w, vanish, alpha, alpha, u)
         return u
+
+    def _equal(self, u):
+        """Boundaries whose steps are within the rounding of the levels beside them.
+
+        A level is as exact as the largest label of its piece.
+        """
+        rounding = 8 * np.finfo(float).eps
+        last = np.flatnonzero(u[1:] != u[:-1])
+        step = np.abs(u[last + 1] - u[last])
+        if not step.size or step.min() > rounding * self.size:
+            return last[:0]
+        sizes = np.maximum.reduceat(np.abs(self.y), np.append(0, last + 1))
+        return last[step <= rounding * np.maximum(sizes[1:], sizes[:-1])]
 
     def path(self):
         """Vanishing alphas and drops of all boundaries (see `erode`), in O(n)."""
@@ -112,54 +159,57 @@ class Signal:
         erode(self.y, self.w, vanish, drop)
         return vanish, drop
 
-    def path_from(self, origin):
-        """The same for alpha >= `origin`, and the boundaries that are left there.
-
-        The solution at alpha is that of the pieces of the solution at `origin`, taken
-        as weighted samples, at alpha - origin; so an `origin` with few pieces costs a
-        single solve. None where weights are so uneven that rounding moved a boundary.
-        """
-        u = self.at(origin)
-        last = np.flatnonzero(u[1:] != u[:-1])
-        values = u[np.append(last, len(u) - 1)]
-        up = self.y[last + 1] > self.y[last]
-        down = self.y[last + 1] < self.y[last]
-        rises = values[1:] > values[:-1]
-        if np.any(rises != up) or np.any(rises == down):
-            return None
-        mass = np.diff(last, prepend=-1, append=len(u) - 1).astype(float)
-        if self.w is not None:
-            mass = np.add.reduceat(self.w, np.append(0, last + 1))
-        vanish, drop = np.empty((2, len(last)))
-        erode(values, mass, vanish, drop)
-        vanish += origin
-        return last, vanish, drop
-
 
 class _Pieces:
-    """A signal's pieces on the linear stretch of its path that contains `alpha`.
+    """The pieces of a signal's solution at some alpha, see the kernels."""
 
-    `boundaries` are those that `vanish` tells of; None is all.
-    """
+    def __init__(self, signal):
+        self.signal = signal
+        n = len(signal.y)
+        self.last = np.empty(n, dtype=np.intp)
+        self.value, self.mass, self.room = np.empty((3, n))
+        self.stands = np.empty(n, dtype=np.uint8)
 
-    def __init__(self, signal, boundaries, vanish, alpha):
-        self.last = np.flatnonzero(vanish > alpha)
-        if boundaries is not None:
-            self.last = boundaries[self.last]
-        mean, mass = np.empty((2, len(self.last) + 1))
-        kernel.average(signal.y, signal.w, self.last, mean, mass)
-        self.sign = np.where(signal.y[self.last + 1] > signal.y[self.last], 1.0, -1.0)
-        self.rate = np.diff(self.sign, prepend=0, append=0) / mass
-        self.values = mean + alpha * self.rate
-        self.n_samples = len(signal.y)
+    def solve(self, alpha):
+        """Become the pieces at `alpha`; return their number, TV and its fall."""
+        y, w = self.signal.y, self.signal.w
+        solve(y, w, alpha, self.room)
+        self.found = gather(y, w, self.room, self.last, self.value, self.mass)
+        return self.found
 
-    def fall(self, moves=1.0):
-        """How fast the variation falls with alpha if a share `moves` follows."""
-        return -float(np.dot(self.sign, np.diff(self.rate * moves)))
+    def advance(self, delta):
+        """Become the pieces at an alpha larger by `delta`; return the same."""
+        pieces = self.last, self.value, self.mass
+        self.found = advance(*pieces, *self.found, delta, self.room, self.stands)
+        return self.found
 
-    def spread(self):
-        u = np.empty(self.n_samples)
-        kernel.spread(self.values, self.last, u)
+    def boundaries(self):
+        return self.last[: self.found[0] - 1]
+
+
+class _Stretch:
+    """The pieces of a signal that end at `last`, on a linear stretch of its path."""
+
+    def __init__(self, signal, last):
+        self.signal, self.last = signal, last
+        self.mean, self.rate, self.value = np.empty((3, len(last) + 1))
+        self.fall = average(signal.y, signal.w, last, self.mean, self.rate)
+
+    def place(self, alpha, shrink):
+        """Move the pieces to `alpha`; return their variation, shrunken."""
+        tv = place(self.mean, self.rate, alpha, self.value)
+        return tv if shrink == PLAIN else variation(shrink(self.value))
+
+    def shrunken_fall(self, shrink):
+        """How fast that falls with alpha."""
+        y = self.signal.y
+        sign = np.where(y[self.last + 1] > y[self.last], 1.0, -1.0)
+        moves = shrink.moves(self.value)
+        return -float(np.dot(sign, np.diff(self.rate * moves)))
+
+    def solution(self):
+        u = np.empty_like(self.signal.y)
+        spread(self.value, self.last, u)
         return u
 
 
@@ -182,39 +232,27 @@ def constrained(signals, budget, shrink, paths=None):
     if total <= budget:
         return [signal.y.copy() for signal in signals], 0.0
     plain = shrink == PLAIN
-    origin = _origin(signals, budget, total) if plain and paths is None else 0.0
-    known = None
-    if origin:
-        known = [signal.path_from(origin) for signal in signals]
-        if any(path is None for path in known):
-            known = None
-        else:
-            alpha = _multiplier([path[1:] for path in known], budget)
-            known = known if alpha >= origin else None
-    if known is None:
+    found = _search(signals, budget, total) if plain and paths is None else None
+    if found is None:
         paths = paths or [signal.path() for signal in signals]
         alpha = _multiplier(paths, budget)
         if not plain:
             alpha = _shrunken_root(signals, paths, alpha, budget, shrink)
-        known = [(None, *path) for path in paths]
-    pieces = [
-        _Pieces(signal, boundaries, vanish, alpha)
-        for signal, (boundaries, vanish, _) in zip(signals, known)
-    ]
-    for correction in range(3):
-        excess = sum(variation(shrink(p.values)) for p in pieces) - budget
-        if abs(excess) <= 2e-16 * budget:
-            break
+        found = [np.flatnonzero(vanish > alpha) for vanish, _ in paths], alpha
+    lasts, alpha = found
+    stretches = [_Stretch(*pair) for pair in zip(signals, lasts)]
+    fall = sum(stretch.fall for stretch in stretches)
+    for _ in range(4):
+        excess = sum(s.place(alpha, shrink) for s in stretches) - budget
         if not plain:
-            fall = sum(p.fall(shrink.moves(p.values)) for p in pieces)
-        elif correction == 0:
-            fall = sum(p.fall() for p in pieces)
-        if fall <= 0:
+            fall = sum(s.shrunken_fall(shrink) for s in stretches)
+        if abs(excess) <= 1e-15 * budget or fall <= 0 or alpha + excess / fall == alpha:
             break
         alpha += excess / fall
-        for p in pieces:
-            p.values += p.rate * (excess / fall)
-    return [p.spread() for p in pieces], alpha
+    if plain and abs(excess) > 1e-13 * budget:
+        for stretch in stretches:
+            excess = settle(stretch.value, stretch.rate, excess)
+    return [stretch.solution() for stretch in stretches], alpha
 
 
 def _multiplier(paths, budget):
@@ -227,28 +265,75 @@ def _multiplier(paths, budget):
     return min(alpha, np.nextafter(last, 0))
 
 
-def _origin(signals, budget, total, n_blocks=16, fraction=256):
-    """An alpha that is likely to lie below the multiplier, or 0.
+def _search(signals, budget, total):
+    """Boundaries of the pieces on the stretch of the budget, and an alpha there.
 
-    Where the budget is a small part of the variation, the multiplier is guessed from
-    the paths of a few short blocks, with a margin: 0.85 of what leaves 1.1 of the
-    blocks' share, and at least eight pieces a block. Any guess is safe, for a value
-    beyond the multiplier shows.
+    One solve at a guess, then Newton's method on the pieces. TV is convex in alpha,
+    so from a guess below the multiplier no step overshoots, and from one beyond it
+    one step leads below. None where the path is the better way.
     """
-    if budget >= 0.3 * total or min(len(signal.y) for signal in signals) < 8192:
-        return 0.0
+    if min(len(signal.y) for signal in signals) < 8192:
+        return None
+    alpha = _guess(signals, budget, total)
+    pieces = [_Pieces(signal) for signal in signals]
+    for _ in range(3):
+        if alpha <= 0:
+            return None
+        counts, tv, fall = _sums(p.solve(alpha) for p in pieces)
+        if 0 in counts:
+            return None
+        if tv >= budget * (1 - 1e-14):
+            break
+        alpha = alpha + (tv - budget) / fall if fall else 0.9 * alpha
+    else:
+        return None
+    while tv > budget * (1 + 1e-13):
+        before, delta = counts, (tv - budget) / fall
+        alpha += delta
+        counts, tv, fall = _sums(p.advance(delta) for p in pieces)
+        if counts == before:
+            break
+    return [p.boundaries() for p in pieces], alpha
+
+
+def _sums(found):
+    """Counts, the sum of the variations and that of their falls."""
+    counts, tv, fall = zip(*found)
+    return counts, sum(tv), sum(fall)
+
+
+def _guess(signals, budget, total, size=32, n_blocks=16, fraction=512):
+    """An alpha near the multiplier.
+
+    Where pieces are long it is the multiplier of the means of runs of `size` samples;
+    where they are short, that of a few short blocks of samples, for their share of the
+    budget.
+    """
+    coarse = []
+    for signal in signals:
+        mean, mass = np.empty((2, -(-len(signal.y) // size)))
+        coarsen(signal.y, signal.w, size, mean, mass)
+        coarse.append(Signal(mean, mass))
+    alpha = 0.0
+    if budget < sum(variation(signal.y) for signal in coarse):
+        vanish, drop = np.concatenate([s.path() for s in coarse], axis=1)
+        alpha = multiplier(vanish, drop, budget)
+        if 8 * np.count_nonzero(vanish > alpha) < len(vanish):
+            return alpha
     blocks = []
     for signal in signals:
-        size = len(signal.y) // fraction
-        for first in np.linspace(0, len(signal.y) - size, n_blocks).astype(int):
-            part = slice(first, first + size)
+        length = len(signal.y) // fraction
+        for first in np.linspace(0, len(signal.y) - length, n_blocks).astype(int):
+            part = slice(first, first + length)
             w = None if signal.w is None else signal.w[part]
             blocks.append(Signal(signal.y[part], w))
     vanish, drop = np.concatenate([block.path() for block in blocks], axis=1)
-    pieces = 8 * len(blocks)
-    few = np.partition(vanish, -pieces)[-pieces]
     share = sum(variation(block.y) for block in blocks) / total
-    return min(0.85 * multiplier(vanish, drop, 1.1 * budget * share), few)
+    if share == 0:
+        return alpha
+    pieces = 16 * len(blocks)
+    few = np.partition(vanish, -pieces)[-pieces] or np.inf
+    return max(alpha, min(0.97 * multiplier(vanish, drop, budget * share), few))
 
 
 def _shrunken_root(signals, paths, alpha, budget, shrink):
@@ -315,7 +400,7 @@ class Solution:
     def loss(self):
         return float(
             sum(
-                np.sum((1 if s.w is None else s.w) * (s.y - self._shrink(u)) ** 2)
+                np.sum(s.weighted((s.y - self._shrink(u)) ** 2))
                 for s, u in self.channels
             )
         )
@@ -335,24 +420,51 @@ class Solution:
 def signal_gap(signal, plain, alpha, shrink):
     """Objective of shrink(plain) minus the dual value at the z that `plain` implies.
 
-    z = cumsum(w (plain - y)), closed (its end is 0) and scaled into [-alpha, alpha],
-    is feasible. The difference is written as a sum of terms that are >= 0 each, so
-    nothing cancels.
+    The better of two. One takes z anew at every step of `plain`, as it is there at
+    the optimum, alpha times the sign: each piece is judged with its own mean, and the
+    rounding of its level, beside a large offset, does not add up along it. Where that
+    does not certify `plain`, z is cumsum(w (plain - y)), closed (its end is 0).
     """
-    y, w = signal.y, 1.0 if signal.w is None else signal.w
-    e = plain - y
-    e -= np.average(e, weights=signal.w)
-    z = np.cumsum(w * e)[:-1]
-    largest = np.abs(z).max(initial=0)
+    plain = np.ascontiguousarray(plain)
+    residual = plain - signal.y
+    e, z = np.empty((2, len(plain)))
+    gap = np.inf
+    if np.isfinite(alpha):
+        kernel.dual_point(signal.y, signal.w, plain, alpha, e, z)
+        gap, objective = _gap(signal, plain, residual, e, z, alpha, shrink)
+        if gap <= 1e-12 * objective:
+            return gap
+    e = residual - np.average(residual, weights=signal.w)
+    z = np.cumsum(signal.weighted(e), out=z)
+    return min(gap, _gap(signal, plain, residual, e, z, alpha, shrink)[0])
+
+
+def _gap(signal, plain, residual, e, z, alpha, shrink):
+    """Gap and objective at z, the sums of w e, scaled into [-alpha, alpha].
+
+    `residual` is plain - y; z is overwritten. The difference is written as a sum of
+    terms that are >= 0 each, so nothing cancels.
+    """
+    w, u = signal.weighted, shrink(plain)
+    largest = largest_size(z[:-1])
     theta = min(1.0, alpha / largest) if largest else 1.0
-    u, free = shrink(plain), y + theta * e
-    best = shrink(free)
-    move = u - best
-    excess = 0.5 * move**2 + move * (best - free)
-    excess += shrink.sparsity * (np.abs(u) - np.abs(best))
-    step = np.diff(u)
-    penalty = min(alpha, largest) if np.isinf(alpha) else alpha
-    return float(np.sum(w * excess) + np.sum(penalty * np.abs(step) - theta * z * step))
+    last = np.flatnonzero(u[1:] != u[:-1])
+    step = u[last + 1] - u[last]
+    penalty = (min(alpha, largest) if np.isinf(alpha) else alpha) * np.abs(step)
+    gap = np.sum(penalty - theta * z[last] * step)
+    objective = penalty.sum()
+    if shrink == PLAIN:
+        move = np.multiply(e, theta, out=z)
+        np.subtract(residual, move, out=move)
+    else:
+        free = signal.y + theta * e
+        best = shrink(free)
+        move, residual = u - best, u - signal.y
+        sizes = np.abs(u) - np.abs(best)
+        gap += np.sum(w(move * (best - free) + shrink.sparsity * sizes))
+        objective += shrink.sparsity * np.sum(w(np.abs(u)))
+    gap += 0.5 * np.dot(w(move), move)
+    return float(gap), float(objective + 0.5 * np.dot(w(residual), residual))
 
 
 def channels(y, w=None):

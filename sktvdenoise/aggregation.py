@@ -142,7 +142,7 @@ def flh_update(log_weights, losses, learning_rate, t):
     array([0.5, 0.5])
     """
     log_weights = log_weights - learning_rate * losses
-    log_weights = log_weights - logsumexp(log_weights)
+    log_weights = log_weights - np.logaddexp.reduce(log_weights)
     return np.append(log_weights + np.log1p(-1 / (t + 1)), -np.log(t + 1))
 
 

@@ -1,10 +1,11 @@
 """The penalty of the fused lasso by cross-validation, one path a fold."""
 
-from numbers import Integral, Real
+import warnings
+from numbers import Integral, Number, Real
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -12,7 +13,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples
 
 from sktvdenoise._knots import held_out_errors
-from sktvdenoise._positions import check_labels, check_ordered, check_weights
+from sktvdenoise._positions import (
+    check_labels,
+    check_ordered,
+    check_positions,
+    check_weights,
+)
 from sktvdenoise._signal import Shrinkage, channels
 from sktvdenoise.offline import FusedLasso
 from sktvdenoise.path import FusedLassoPath, noise_scale
@@ -60,19 +66,22 @@ class InterleavedKFold:
         Raises
         ------
         ValueError
-            If `n_splits` is not an integer from 2 to the number of rows.
+            If `n_splits` is not an integer from 2 to the number of rows, or `X` has
+            several columns or a value that is not finite (the message names the row).
+        TypeError
+            If `X` holds dates.
         """
-        k, n_samples = self.n_splits, _num_samples(X)
+        positions = check_positions(BaseEstimator(), X, reset=True)
+        k, n_samples = self.n_splits, len(positions)
         if not isinstance(k, Integral) or not 2 <= k <= n_samples:
             raise ValueError(
                 f"n_splits must be an integer from 2 to the number of rows, got "
                 f"n_splits={k!r} and n_samples={n_samples}."
             )
-        rank = np.empty(n_samples, dtype=np.intp)
-        order = np.argsort(np.asarray(X).reshape(n_samples), kind="stable")
-        rank[order] = np.arange(n_samples)
+        turn = np.empty(n_samples, dtype=np.intp)
+        turn[np.argsort(positions, kind="stable")] = np.arange(n_samples) % k
         for fold in range(k):
-            held_out = rank % k == fold
+            held_out = turn == fold
             yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     def get_n_splits(self, X=None, y=None, groups=None):
@@ -87,7 +96,10 @@ class FusedLassoCV(FusedLasso):
     """Total-variation denoising with the penalty chosen by cross-validation.
 
     Labels are held out in turn and predicted by the piece they fall in. One solution
-    path per fold serves all penalties.
+    path per fold serves all penalties. It is for the squared loss and the penalty
+    "tv": for counts, classes and joint jumps search over
+    :class:`~sktvdenoise.FusedLasso` with
+    :class:`~sklearn.model_selection.GridSearchCV`.
 
     Parameters
     ----------
@@ -96,21 +108,25 @@ class FusedLassoCV(FusedLasso):
         the noise's standard deviation, to the least that gives a constant, in
         geometric steps. None is 100.
     cv : int >= 2, splitter or iterable, default=None
-        Folds. An int is the number of folds that take turns along the positions
-        (:class:`~sktvdenoise.InterleavedKFold`); None is 5. A splitter of
-        scikit-learn, which should shuffle, or an iterable of pairs of row numbers
-        works as in :class:`~sklearn.model_selection.GridSearchCV`.
+        Folds. An int is the number of folds that take turns along the positions, as
+        :class:`~sktvdenoise.InterleavedKFold` makes them, among the rows that have a
+        label and a weight; None is 5. Where outputs miss different labels, rows that
+        miss the same ones take turns among themselves. A splitter of scikit-learn,
+        which should shuffle, or an iterable of pairs of row numbers works as in
+        :class:`~sklearn.model_selection.GridSearchCV`.
     scoring : str or callable, default=None
-        What to maximise: a scorer's name or a scorer ``f(estimator, X, y)``. None
-        minimises the mean squared error, which is much the fastest.
+        What to maximise: a scorer's name or a scorer ``f(estimator, X, y)``, which
+        gets a fitted `FusedLasso` and rows without missing labels. None minimises
+        the mean squared error, which is much the fastest.
     n_jobs : int, default=None
         Number of folds computed at once by joblib. The numbers don't depend on it.
     one_standard_error : bool, default=False
         Whether to take the largest penalty whose mean score is within one standard
         error of the best one, for fewer pieces.
     sparsity, bound, refit, missing : default=0.0, None, False, "error"
-        As for :class:`~sktvdenoise.FusedLasso`. `refit` applies to the final fit,
-        not to the folds.
+        As for :class:`~sktvdenoise.FusedLasso`. `refit`, which needs ``sparsity=0``
+        and no `bound`, applies to the final fit, not to the folds. All others
+        combine.
 
     Attributes
     ----------
@@ -123,9 +139,17 @@ class FusedLassoCV(FusedLasso):
     mse_path_ : ndarray of shape (n_alphas, n_folds)
         Mean squared errors of the held-out labels, weighted by `sample_weight`,
         averaged over the outputs. Only without `scoring`.
-    positions_, values_, breakpoints_, n_pieces_, tv_, loss_, dual_gap_, n_features_in_
+    positions_, values_, breakpoints_, n_pieces_, tv_, loss_, dual_gap_
         Of the fit at `alpha_` to all labels, as for
         :class:`~sktvdenoise.FusedLasso`.
+    linear_values_ : ndarray of the shape of `values_`
+        Equal to `values_`.
+    n_iter_ : int
+        Always 1.
+    n_features_in_ : int
+        Always 1.
+    feature_names_in_ : ndarray of shape (1,)
+        Name of the column of `X`, where it has one.
 
     See Also
     --------
@@ -135,6 +159,7 @@ class FusedLassoCV(FusedLasso):
     Notes
     -----
     Where the scores of several candidates are equal, the largest penalty is chosen.
+    Candidates with a score that is NaN come last, with a warning.
     A training set has fewer rows than all, so the penalty acts a little more
     strongly on it, as in every grid search over `alpha`.
 
@@ -208,11 +233,17 @@ class FusedLassoCV(FusedLasso):
         Raises
         ------
         ValueError
-            If a training or a test set has no weighted label of an output, a penalty
-            is negative or not finite, or the data have a bad shape, or a value that
-            is not finite (the message names the row).
+            If a training or a test set has no weighted label of an output, a fold
+            has rows that aren't there, a penalty is negative or not finite, no
+            candidate has a score, or the data have a bad shape or a value that is
+            not finite (the message names the row).
         TypeError
             If `X` holds dates.
+
+        Warns
+        -----
+        UserWarning
+            If scores are not finite.
         """
         self._check_refit()
         positions, rows, weights, shape, order = check_ordered(
@@ -220,15 +251,27 @@ class FusedLassoCV(FusedLasso):
         )
         path = FusedLassoPath(channels(rows, weights), rows.shape)
         self.alphas_ = self._candidates(path)
-        rank = np.empty_like(order)
-        rank[order] = np.arange(len(order))
-        folds = [[np.sort(rank[part]) for part in pair] for pair in self._folds(X, y)]
+        folds = self._folds(X, y, rows, weights, order)
         shrink = Shrinkage(self.sparsity, self.bound)
         ascending = self.alphas_[::-1].copy()
         if self.scoring is None:
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+
+            def in_order(part):
+                # Equal positions stay in the order in which the fold has them.
+                part = rank[part]
+                return part[np.argsort(positions[part], kind="stable")]
+
             calls = (
                 delayed(fold_errors)(
-                    number, *fold, positions, rows, weights, ascending, shrink
+                    number,
+                    *map(in_order, fold),
+                    positions,
+                    rows,
+                    weights,
+                    ascending,
+                    shrink,
                 )
                 for number, fold in enumerate(folds)
             )
@@ -236,14 +279,7 @@ class FusedLassoCV(FusedLasso):
             scorer = check_scoring(self, self.scoring)
             data = X, y, sample_weight
             calls = (
-                delayed(fold_scores)(
-                    number,
-                    *(order[part] for part in fold),
-                    *data,
-                    ascending,
-                    self,
-                    scorer,
-                )
+                delayed(fold_scores)(number, *fold, *data, ascending, self, scorer)
                 for number, fold in enumerate(folds)
             )
         scores = Parallel(self.n_jobs)(calls)
@@ -257,7 +293,7 @@ class FusedLassoCV(FusedLasso):
     def _candidates(self, path):
         """Penalties in descending order."""
         if self.alphas is not None and not isinstance(self.alphas, Integral):
-            alphas = check_labels(self.alphas)
+            alphas = check_labels(self.alphas, name="alphas")
             if alphas.ndim != 1 or (alphas < 0).any():
                 raise ValueError("alphas must be a list of numbers >= 0.")
             return np.sort(alphas)[::-1].copy()
@@ -270,21 +306,66 @@ class FusedLassoCV(FusedLasso):
             largest, smallest, 100 if self.alphas is None else self.alphas
         )
 
-    def _folds(self, X, y):
+    def _folds(self, X, y, rows, weights, order):
         """Pairs of row numbers, as a grid search would make them."""
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
-            cv = InterleavedKFold(cv)
-        return check_cv(cv).split(X, y)
+            return _turns(cv, rows, weights, order)
+        folds = [
+            [_row_numbers(part, number, len(order)) for part in pair]
+            for number, pair in enumerate(check_cv(cv).split(X, y))
+        ]
+        if not folds:
+            raise ValueError("cv has no folds.")
+        return folds
 
     def _choose(self):
+        if not np.isfinite(self.scores_).all():
+            if np.isnan(self.scores_).any(axis=1).all():
+                raise ValueError("Every candidate has a score that is NaN.")
+            warnings.warn("One or more of the scores are non-finite.", stacklevel=3)
         mean = self.scores_.mean(axis=1)
-        best = int(np.argmax(mean))
+        best = int(np.nanargmax(mean))
         n_folds = self.scores_.shape[1]
         if self.one_standard_error and n_folds > 1:
             error = self.scores_[best].std(ddof=1) / np.sqrt(n_folds)
             best = int(np.argmax(mean >= mean[best] - error))
         return best
+
+
+def _turns(n_splits, rows, weights, order):
+    """Folds that take turns among the rows with labels of weight, in their order.
+
+    Rows in which the same outputs are observed take turns among themselves, so that
+    each fold holds labels of every output, as long as there are enough.
+    """
+    if weights is None:
+        seen = np.arange(len(rows))
+    else:
+        observed = np.broadcast_to(weights.T > 0, rows.T.shape).T
+        kind = np.unique(observed, axis=0, return_inverse=True)[1].reshape(-1)
+        seen = np.flatnonzero(observed.any(axis=1))
+        seen = seen[np.argsort(kind[seen], kind="stable")]
+    turns = InterleavedKFold(n_splits).split(np.arange(len(seen)))
+    return [[np.sort(order[seen[part]]) for part in pair] for pair in turns]
+
+
+def _row_numbers(part, fold, n_samples):
+    """Rows of a fold, also where they are told by booleans or counted from the end."""
+    part = np.asarray(part)
+    if part.dtype == bool and part.shape == (n_samples,):
+        part = np.flatnonzero(part)
+    elif not part.size:
+        part = part.astype(np.intp)
+    if part.ndim != 1 or part.dtype.kind not in "iu":
+        raise ValueError(f"Fold {fold} of cv is no pair of lists of row numbers.")
+    beyond = (part < -n_samples) | (part >= n_samples)
+    if beyond.any():
+        raise ValueError(
+            f"Fold {fold} of cv has the row {part[np.argmax(beyond)]}, but there are "
+            f"{n_samples} rows."
+        )
+    return part
 
 
 def _weighted(fold, name, rows, weights):
@@ -341,23 +422,29 @@ def _channel_errors(signal, piece, labels, w, alphas, shrink):
 
 def fold_scores(fold, train, test, X, y, sample_weight, alphas, estimator, scorer):
     """Scores of the held-out rows at ascending `alphas`, by any scorer."""
-    model = FusedLasso(
-        sparsity=estimator.sparsity, bound=estimator.bound, missing=estimator.missing
-    )
+    given = {
+        name: getattr(estimator, name) for name in ("sparsity", "bound", "missing")
+    }
+    reader = FusedLasso(**given)
     if sample_weight is not None:
         sample_weight = check_weights(sample_weight, _num_samples(X))[train]
     data = _safe_indexing(X, train), _safe_indexing(y, train), sample_weight
-    positions, rows, weights, shape, _ = check_ordered(model, *data)
+    positions, rows, weights, shape, _ = check_ordered(reader, *data)
+    columns = {k: v for k, v in vars(reader).items() if k.endswith("_in_")}
     path = FusedLassoPath(channels(rows, weights), rows.shape)
     labels = check_labels(y, allow_nan=True)[test]
     test = test[~np.isnan(labels).reshape(len(test), -1).any(axis=1)]
     if not len(test):
         raise ValueError(f"The test set of fold {fold} holds no label.")
     X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-    shrink = Shrinkage(model.sparsity, model.bound)
+    shrink = Shrinkage(estimator.sparsity, estimator.bound)
     scores = []
     for alpha in alphas:
-        model.positions_ = positions
-        model.values_ = path.at(alpha, shrink).u.reshape(shape)
-        scores.append(scorer(model, X_test, y_test))
+        model = FusedLasso(float(alpha), **given)
+        vars(model).update(columns)
+        model._keep(positions, path.at(alpha, shrink), shape)
+        score = scorer(model, X_test, y_test)
+        if not isinstance(score, Number):
+            raise ValueError(f"scoring must return a number, got {score!r}.")
+        scores.append(score)
     return scores

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.metrics import r2_score
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,6 +18,7 @@ from sktvdenoise._positions import (
     check_ordered,
     check_positions,
     check_weights,
+    observed_weights,
     step_predict,
 )
 from sktvdenoise._problem import (
@@ -60,7 +62,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         the differences of neighbours, and the weights to be inverse variances.
     tv_budget : float >= 0, default=None
         Largest total variation of u allowed instead; `alpha` must then be None. All
-        outputs share the budget.
+        outputs share the budget. It does not combine with `refit`, whose levels may
+        vary more.
     sparsity : float >= 0, default=0.0
         Penalty on ``sum(sample_weight * abs(u))``, in the units of `y`.
     bound : float > 0, default=None
@@ -69,8 +72,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         Whether to join the neighbouring pieces that noise doesn't tell apart and
         give each piece the mean of its labels. This takes away the stairs and the
         bias towards neighbours, for breakpoints and levels; the best `alpha` for it
-        is a small one, such as that of "sure". It needs ``sparsity=0`` and no
-        `bound`. Outputs are joined each on its own.
+        is a small one, such as that of "sure". It needs ``sparsity=0``, no `bound`
+        and no `tv_budget`. Outputs are joined each on its own.
     missing : {"error", "skip"}, default="error"
         What NaN in `y` does: raise, or count as an observation of weight zero. The
         gap then continues the piece of the observation before it (after it at the
@@ -113,7 +116,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         1/2, or that of the Poisson or binomial distribution.
     dual_gap_ : float
         (objective - lower bound on its minimum) / n_samples, at `alpha_`: the
-        certificate of optimality, of the solution before refitting.
+        certificate of optimality, of the solution before refitting. An offset of
+        the labels doesn't blur it: each piece is judged beside its own labels.
     n_iter_ : int
         Number of interior-point steps for joint jumps, 1 for all else.
     n_features_in_ : int
@@ -134,12 +138,27 @@ class FusedLasso(RegressorMixin, BaseEstimator):
     :func:`fused_lasso` for method and references, also for the other losses and for
     joint jumps. Time and memory are linear in the number of samples.
 
+    Which choices combine:
+
+    =======================  ==============================================
+    squared loss, "tv"       all but: `refit` with `sparsity`, `bound` or
+                             `tv_budget`; `exposure`
+    "poisson", "logistic"    `alpha` (a number) or `tv_budget`, `bound`,
+                             weights; `exposure` for counts
+    "group" (squared loss)   `alpha` (a number) or `tv_budget`, weights
+    =======================  ==============================================
+
+    All take several outputs and ``missing="skip"`` ("group" where a row misses all
+    outputs or none). Labels are refused beyond 1e140, and where the squares of all
+    are rounded to zero, as those of 1e-150.
+
     The rules look at all knots of the path of the plain problem, that without
     `sparsity` and `bound`. With sigma from the median absolute difference of
     neighbours,
 
     - "no-false-jump": alpha = 1.358 sigma sqrt(sum w), the 95 % point of the
-      largest distance of a Brownian bridge from 0; the largest over the outputs;
+      largest distance of a Brownian bridge from 0 (of m independent outputs each has
+      the probability 0.95^(1/m)); the largest over the outputs;
     - "sure": least sum w (y - u)^2 + 2 sigma^2 (number of pieces), summed over the
       outputs [1]_ [2]_;
     - "bic": least sum w (y - mean)^2 / sigma^2 + 2 ln(n) (number of pieces) [3]_;
@@ -264,6 +283,11 @@ class FusedLasso(RegressorMixin, BaseEstimator):
                 f"refit=True needs sparsity=0 and bound=None, got "
                 f"sparsity={self.sparsity!r} and bound={self.bound!r}."
             )
+        if self.refit and getattr(self, "tv_budget", None) is not None:
+            raise ValueError(
+                "refit=True needs an alpha, not a tv_budget: the refitted levels may "
+                "vary more."
+            )
 
     def _solve(self, rows, weights, exposure):
         if not isinstance(self.alpha, str):
@@ -293,6 +317,8 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         self.positions_ = positions
         self.values_ = found.mean.reshape(shape)
         self.linear_values_ = found.u.reshape(shape)
+        if found.mean is found.u:  # so that a change of one leaves the other
+            self.linear_values_ = self.linear_values_.copy()
         steps = np.any(found.u[1:] != found.u[:-1], axis=1)
         self.breakpoints_ = np.flatnonzero(steps) + 1
         self.n_pieces_ = len(self.breakpoints_) + 1
@@ -349,23 +375,43 @@ class FusedLasso(RegressorMixin, BaseEstimator):
         X : array-like of shape (n_samples,) or (n_samples, 1)
             Positions.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels; counts with an exposure as rates, weighted by it.
+            Labels; counts with an exposure as rates, weighted by it. With
+            ``missing="skip"`` NaN has weight zero.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0; None for ones.
 
         Returns
         -------
         score : float
-            At most 1; D^2 is 0 for other predictions of constant labels.
+            At most 1; D^2 is 0 for other predictions of constant labels. R^2 is the
+            mean of the outputs' own.
+
+        Raises
+        ------
+        ValueError
+            If `y` or `sample_weight` has a bad shape or a value that is not finite,
+            or an output has no label of weight.
         """
         loss = LOSSES[getattr(self, "loss", "squared")]
-        if loss is LOSSES["squared"]:
-            return super().score(X, y, sample_weight)
-        mean, u = self.predict(X), self.predict_linear(X)
-        y = loss.check(check_labels(y, len(mean)).reshape(mean.shape))
+        mean = self.predict(X)
+        u = mean if loss is LOSSES["squared"] else self.predict_linear(X)
+        y = check_labels(y, len(mean), allow_nan=self.missing == "skip")
+        if y.size != mean.size:
+            raise ValueError(
+                f"y has shape {y.shape}, but the fit has outputs of shape {mean.shape}."
+            )
+        y, mean, u = (array.reshape(len(y), -1) for array in (y, mean, u))
         w = check_weights(sample_weight, len(y))
+        w = observed_weights(y, w)
+        if loss is LOSSES["squared"]:
+            scores = [
+                r2_score(y[seen, j], mean[seen, j], sample_weight=w[seen, j])
+                for j, seen in enumerate((w > 0).T)
+            ]
+            return float(np.mean(scores))
+        y = loss.check(y)
+        y = np.where(w > 0, y, mean)
         null = np.broadcast_to(np.average(y, axis=0, weights=w), y.shape)
-        w = w.reshape(-1, *[1] * (y.ndim - 1))
         error = np.sum(w * loss.deviation(y, mean, u))
         spread = np.sum(w * loss.deviation(y, null, loss.link(null)))
         if spread <= 1e-15 * np.sum(w):

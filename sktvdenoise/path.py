@@ -10,6 +10,7 @@ from functools import cached_property
 from numbers import Integral
 
 import numpy as np
+from scipy.special import kolmogi
 
 from sktvdenoise import _knots as kernel
 from sktvdenoise._positions import (
@@ -22,8 +23,6 @@ from sktvdenoise._signal import PLAIN, Solution, channels, constrained
 
 __all__ = ["FusedLassoPath", "fused_lasso_path"]
 
-# The largest distance of a Brownian bridge from 0 is below this with probability 0.95.
-BRIDGE = 1.3581015157406195
 # Median of |N(0, 1)|.
 MEDIAN_SIZE = 0.6744897501960817
 
@@ -49,8 +48,9 @@ def fused_lasso_path(y, sample_weight=None):
     Raises
     ------
     ValueError
-        If `y` or `sample_weight` has a bad shape or a value that is not finite (the
-        message names the row), or there are more than 2147483646 samples.
+        If `y` or `sample_weight` has a bad shape, a value that is not finite or
+        beyond 1e140 (the message names the row), or there are more than 2147483646
+        samples.
 
     See Also
     --------
@@ -84,10 +84,10 @@ def fused_lasso_path(y, sample_weight=None):
     array([0.42857143, 0.42857143, 0.42857143, 3.42857143, 0.42857143,
            0.42857143, 0.42857143])
     """
-    labels = check_labels(y)
+    labels = check_labels(y).copy()  # the path forms solutions from them later
     weights = None
     if sample_weight is not None:
-        weights = check_weights(sample_weight, len(labels))
+        weights = check_weights(sample_weight, len(labels)).copy()
     check_squares(labels, weights)
     signals = channels(labels.reshape(len(labels), -1), weights)
     return FusedLassoPath(signals, labels.shape)
@@ -117,6 +117,27 @@ class Knots:
         later += len(paths)
         return cls(*tables[:, :k], later[:k])
 
+    def joined(self, signals):
+        """The same with the knots that only rounding keeps apart as one, the last.
+
+        Where knots lie so densely that they would follow each other in a chain, all
+        stay. Alpha 0 stays, too: there the solution is the signal.
+        """
+        apart = rounding(signals, self.alphas[1:], self.n_levels[:-1])
+        tied = np.diff(self.alphas) <= apart
+        tied[:1] = False
+        if not tied.any():
+            return self
+        start = np.append(0, np.flatnonzero(~tied) + 1)
+        end = np.append(start[1:], len(self.alphas)) - 1
+        width = self.alphas[end] - self.alphas[start]
+        chain = width[1:] > 2 * apart[end[1:] - 1]
+        chain = np.repeat(np.append(False, chain), end - start + 1)
+        kept = chain.copy()
+        kept[end] = True
+        tables = self.alphas, self.refit_loss, self.tv, self.loss, self.n_levels
+        return Knots(*(table[kept] for table in tables))
+
     def at(self, alphas):
         """Loss, loss about the means and number of levels at any `alphas`."""
         k = np.searchsorted(self.alphas, alphas, side="right") - 1
@@ -127,12 +148,23 @@ class Knots:
         return self.loss[k] + growth, self.refit_loss[k], self.n_levels[k]
 
 
+def rounding(signals, alphas, n_levels):
+    """How far apart rounding may put knots at `alphas`, with `n_levels` before them.
+
+    There two levels of about the size of the labels meet, of pieces that have about
+    the mean mass. Of what this has 8 units in the last place, errors are up to 4 on
+    decimal labels, beside rational arithmetic.
+    """
+    size = max(signal.size for signal in signals)
+    mass = sum(signal.mass for signal in signals)
+    return 8 * np.finfo(float).eps * (alphas + size * mass / n_levels)
+
+
 class FusedLassoPath:
     """The solutions at all penalties, as `fused_lasso_path` returns them.
 
     Its arrays are sorted by alpha, start at alpha 0 and end where the solution
-    becomes constant. Events that are simultaneous in exact arithmetic may come out
-    as knots that differ by rounding.
+    becomes constant. Events that only rounding keeps apart are one knot.
 
     Attributes
     ----------
@@ -166,7 +198,12 @@ class FusedLassoPath:
 
     @cached_property
     def _knots(self):
-        return Knots.of(self._paths)
+        return Knots.of(self._paths).joined(self.signals)
+
+    def __repr__(self):
+        names = ("n_samples", "n_channels")
+        sizes = ", ".join(f"{k}={v}" for k, v in zip(names, self._shape))
+        return f"{type(self).__name__}({sizes}, alpha_max={self.alpha_max:.6g})"
 
     @property
     def alphas(self):
@@ -276,19 +313,23 @@ def noise_scale(signal):
     size = np.abs(np.diff(signal.y))
     if not len(size):
         return 0.0
-    if signal.w is None:
-        size /= np.sqrt(2.0)
-    else:
-        size /= np.sqrt(1 / signal.w[1:] + 1 / signal.w[:-1])
+    weight = np.sqrt(0.5)
+    if signal.w is not None:
+        weight = 1 / np.sqrt(1 / signal.w[1:] + 1 / signal.w[:-1])
+    size *= weight
     half = len(size) / 2
     middle = np.partition(size, int(half))[int(half)]
-    below, ties = np.count_nonzero(size < middle), np.count_nonzero(size == middle)
-    low = size[size < middle].max(initial=-np.inf)
-    high = size[size > middle].min(initial=np.inf)
-    low = (low + middle) / 2 if below else 0.0
-    high = (high + middle) / 2 if np.isfinite(high) else middle
-    scale = (low + (half - below) / ties * (high - low)) / MEDIAN_SIZE
-    if middle == 0:
+    # Differences of decimals that are equal differ by the rounding of four labels.
+    tie = 2 * np.spacing(signal.size) * np.max(weight)
+    below, above = size < middle - tie, size > middle + tie
+    n_below = np.count_nonzero(below)
+    n_ties = len(size) - n_below - np.count_nonzero(above)
+    low = (size.max(where=below, initial=-np.inf) + middle) / 2 if n_below else 0.0
+    high = (
+        (size.min(where=above, initial=np.inf) + middle) / 2 if above.any() else middle
+    )
+    scale = (low + (half - n_below) / n_ties * (high - low)) / MEDIAN_SIZE
+    if middle <= tie:
         scale = min(scale, np.sqrt(np.mean(size**2)))
     return float(scale)
 
@@ -297,11 +338,14 @@ def no_false_jump(path):
     """The penalty that leaves pure noise in one piece with probability 0.95.
 
     The solution at alpha is constant where the sums of w (y - mean) stay below
-    alpha; for noise they are a Brownian bridge of scale sigma sqrt(sum w).
+    alpha; for noise they are a Brownian bridge of scale sigma sqrt(sum w), whose
+    largest distance from 0 has Kolmogorov's distribution. Independent channels stay
+    below together with the product of their probabilities.
     """
-    mass = [signal.masses(np.array([0]))[0] for signal in path.signals]
+    bridge = kolmogi(-np.expm1(np.log(0.95) / len(path.signals)))
+    mass = [signal.mass for signal in path.signals]
     sigma = [noise_scale(signal) for signal in path.signals]
-    return BRIDGE * float(np.max(np.sqrt(mass) * sigma))
+    return float(bridge * np.max(np.sqrt(mass) * sigma))
 
 
 def sure(path):

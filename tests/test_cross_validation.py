@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import mean_squared_error
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,6 +13,7 @@ from sktvdenoise import (
     FusedLassoCV,
     FusedLassoPathDisplay,
     InterleavedKFold,
+    OnlineTVDenoiser,
 )
 from sktvdenoise.datasets import load_nile
 
@@ -49,7 +50,7 @@ def test_errors_are_those_of_a_plain_loop(weighted, channels, options):
     X, y, w = rows(channels=channels)
     w = w if weighted else None
     alphas = [0, *np.geomspace(1e-2, 500, 12)]
-    model = FusedLassoCV(alphas, **options).fit(X, y, w)
+    model = FusedLassoCV(alphas, cv=InterleavedKFold(5), **options).fit(X, y, w)
     errors = plain_loop(model, list(InterleavedKFold(5).split(X)), X, y, w)
     assert np.max(np.abs(model.mse_path_ - errors)) < 1e-12 * errors.max()
     np.testing.assert_array_equal(model.scores_, -model.mse_path_)
@@ -191,7 +192,7 @@ def test_folds_without_weight_are_named():
     w = np.ones(10)
     w[1::5] = 0
     with pytest.raises(ValueError, match="test set of fold 1"):
-        FusedLassoCV(3).fit(X, y, w)
+        FusedLassoCV(3, cv=InterleavedKFold(5)).fit(X, y, w)
 
 
 def test_data_frames():
@@ -221,6 +222,115 @@ def test_nile():
         np.testing.assert_allclose(levels, [1097.75, 849.972222], atol=1e-6)
 
 
+# ---- scorers and folds ----
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        lambda model, X, y: -abs(model.alpha - 10),
+        lambda model, X, y: -model.alpha_,
+        lambda model, X, y: -model.n_pieces_,
+        lambda model, X, y: -model.loss_,
+        lambda model, X, y: -np.mean((model.predict_linear(X) - y) ** 2),
+    ],
+)
+def test_scorers_see_a_fitted_model(scorer):
+    X, y, _ = rows()
+    alphas = [1, 10, 100]
+    folds = InterleavedKFold(3)
+    model = FusedLassoCV(alphas, scoring=scorer, cv=folds).fit(X, y)
+    search = GridSearchCV(FusedLasso(), {"alpha": alphas}, scoring=scorer, cv=folds)
+    search.fit(X[:, None], y)
+    expected = search.cv_results_["mean_test_score"][::-1]
+    np.testing.assert_allclose(model.scores_.mean(axis=1), expected, rtol=1e-12)
+
+
+def test_scores_that_are_nan_come_last():
+    X, y, _ = rows()
+
+    def scorer(model, X, y):
+        return np.nan if model.alpha >= 10 else model.score(X, y)
+
+    with pytest.warns(UserWarning, match="non-finite"):
+        model = FusedLassoCV([0.5, 2, 10, 1e3], scoring=scorer).fit(X, y)
+    assert model.alpha_ == 2
+    with pytest.raises(ValueError, match="Every candidate"):
+        FusedLassoCV(3, scoring=lambda *_: np.nan).fit(X, y)
+    with pytest.raises(ValueError, match="must return a number"):
+        FusedLassoCV(3, scoring=lambda *_: "a").fit(X, y)
+
+
+def test_folds_take_turns_among_observed_rows():
+    rng = np.random.default_rng(0)
+    X, y = np.arange(100), rng.normal(size=100)
+    holes = y.copy()
+    holes[::5] = np.nan
+    seen = ~np.isnan(holes)
+    model = FusedLassoCV(20, missing="skip").fit(X, holes)
+    dropped = FusedLassoCV(20).fit(X[seen], y[seen])
+    np.testing.assert_allclose(model.mse_path_, dropped.mse_path_, rtol=1e-13)
+    weighted = FusedLassoCV(20).fit(X, y, seen)
+    np.testing.assert_allclose(model.mse_path_, weighted.mse_path_, rtol=1e-13)
+    both = FusedLassoCV(20, missing="skip").fit(X, np.column_stack([holes, y]))
+    assert np.isfinite(both.mse_path_).all()
+
+
+def test_tied_positions_keep_the_order_of_the_fold():
+    rng = np.random.default_rng(0)
+    X, y = np.repeat(np.arange(30), 5), rng.normal(size=150)
+    cv = ShuffleSplit(3, random_state=0)
+    for scoring in ("neg_mean_squared_error", None):
+        model = FusedLassoCV(20, cv=cv, scoring=scoring).fit(X, y)
+        search = GridSearchCV(
+            FusedLasso(),
+            {"alpha": model.alphas_},
+            cv=cv,
+            scoring="neg_mean_squared_error",
+        ).fit(X[:, None], y)
+        error = model.scores_.mean(axis=1) - search.cv_results_["mean_test_score"]
+        assert np.max(np.abs(error)) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "cv, message",
+    [
+        ([], "no folds"),
+        ([([0, 1], [2, 500])], "Fold 0 of cv has the row 500"),
+        ([([0, 1], [0.5])], "Fold 0 of cv is no pair"),
+    ],
+)
+def test_folds_that_are_none(cv, message):
+    X, y, _ = rows()
+    for scoring in (None, "r2"):
+        with pytest.raises(ValueError, match=message):
+            FusedLassoCV(3, cv=cv, scoring=scoring).fit(X, y)
+
+
+def test_folds_by_booleans():
+    X, y, _ = rows()
+    train = np.arange(150) % 2 == 0
+    number = FusedLassoCV(5, cv=[(np.flatnonzero(train), np.flatnonzero(~train))])
+    boolean = FusedLassoCV(5, cv=[(train, ~train)])
+    np.testing.assert_array_equal(number.fit(X, y).scores_, boolean.fit(X, y).scores_)
+
+
+def test_interleaved_folds_need_positions():
+    for X, message in [
+        (np.zeros((4, 2)), r"\(4, 2\)"),
+        ([0.0, np.nan, 1.0], r"NaN \(first in row 1\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            next(InterleavedKFold(2).split(X))
+    with pytest.raises(TypeError, match="dates"):
+        next(InterleavedKFold(2).split(pd.date_range("2020", periods=4)))
+
+
+def test_candidates_are_named():
+    with pytest.raises(ValueError, match="alphas contains NaN"):
+        FusedLassoCV([np.nan, 1]).fit(range(10), range(10))
+
+
 # ---- display ----
 
 
@@ -240,10 +350,11 @@ def test_display(pyplot):
     display = FusedLassoPathDisplay.from_estimator(
         model, X, y, sample_weight=w, n_alphas=20, position_name="day"
     )
-    assert display.solutions.shape == (20, len(X))
+    assert display.solutions.shape == (20, len(np.unique(X)))
     for k in (0, 7, 19):
         single = FusedLasso(display.alphas[k]).fit(X, y, w)
-        assert np.max(np.abs(display.solutions[k] - single.values_)) < 1e-11
+        expected = single.predict(display.positions)
+        assert np.max(np.abs(display.solutions[k] - expected)) < 1e-11
     assert np.ptp(display.solutions[-1]) < 1e-12
     np.testing.assert_array_equal(display.image_.get_array(), display.solutions)
     np.testing.assert_array_equal(
@@ -268,6 +379,76 @@ def test_display_without_scores(pyplot):
     FusedLassoPathDisplay.from_estimator(
         FusedLasso().fit([0, 1], [2, 2]), [0, 1], [2, 2]
     )
+
+
+def draw(model, X, y, **options):
+    return FusedLassoPathDisplay.from_estimator(model.fit(X, y), X, y, **options)
+
+
+def test_display_on_own_axes_shares_the_scale(pyplot):
+    X, y, _ = rows()
+    display = draw(FusedLassoCV(), X, y, axes=pyplot.subplots(ncols=2)[1])
+    limits = [ax.get_ylim() for ax in display.axes_]
+    assert limits[0] == limits[1] == (display.alphas[0], display.alphas[-1])
+    for model, axes, needed in (
+        (FusedLassoCV(), pyplot.subplots()[1], "two Axes"),
+        (FusedLasso(), pyplot.subplots(ncols=2)[1], "one"),
+    ):
+        with pytest.raises(ValueError, match=f"axes must be {needed}"):
+            draw(model, X, y, axes=axes)
+
+
+def test_display_has_the_shrinkage_of_the_estimator(pyplot):
+    X, y, _ = rows()
+    display = draw(FusedLassoCV(sparsity=0.5, bound=2.0), X, y)
+    assert np.max(np.abs(display.solutions)) <= 2.0
+    k = 50
+    expected = FusedLasso(display.alphas[k], sparsity=0.5, bound=2.0).fit(X, y)
+    error = display.solutions[k] - expected.predict(display.positions)
+    assert np.max(np.abs(error)) < 1e-11
+
+
+def test_display_steps_where_predict_does(pyplot):
+    X, y = [0, 1, 100], [0, 5, 9.0]
+    edges = draw(FusedLasso(), X, y).image_.get_coordinates()[0, :, 0]
+    np.testing.assert_array_equal(edges, [0, 1, 100, 199])
+
+
+def test_display_shows_the_chosen_alpha(pyplot):
+    X, y, _ = rows()
+    for alpha, text in ((0, "alpha = 0, below"), (np.inf, "alpha = inf, above")):
+        picture = draw(FusedLasso(alpha), X, y).axes_[0]
+        assert text in picture.get_title() and picture.get_legend() is None
+    for alpha in (1e-9, 0.5, 1e9):
+        display = draw(FusedLasso(alpha), X, y)
+        assert display.alphas[0] <= alpha <= display.alphas[-1]
+        legend = display.axes_[0].get_legend().get_texts()[0].get_text()
+        assert legend == f"alpha = {alpha:.3g}"
+
+
+def test_display_of_few_folds_and_candidates(pyplot):
+    X, y, _ = rows()
+    train = np.arange(150) % 2 == 0
+    display = draw(FusedLassoCV(cv=[(train, ~train)]), X, y, score_name="MSE / m²")
+    assert not display.axes_[1].collections
+    assert display.axes_[1].get_xlabel() == display.score_name == "MSE / m²"
+    display = draw(FusedLassoCV([3.0]), X, y)
+    assert display.curve_.get_marker() == "o"
+    texts = display.axes_[1].get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["mean", "± 1 std. error"]
+
+
+def test_display_refuses(pyplot):
+    X, y, _ = rows()
+    model = FusedLasso().fit(X, y)
+    for n_alphas in (0, 1, 2.5):
+        with pytest.raises(ValueError, match="n_alphas"):
+            draw(model, X, y, n_alphas=n_alphas)
+    for x, labels in (([1], [1]), ([2, 2], [1, 3])):
+        with pytest.raises(ValueError, match="two positions"):
+            draw(FusedLasso(), x, labels)
+    with pytest.raises(TypeError, match="FusedLasso or a FusedLassoCV"):
+        draw(OnlineTVDenoiser(), X, y)
 
 
 # ---- scikit-learn's own checks ----

@@ -5,16 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sktvdenoise._fused import (
-    average,
-    denoise,
-    erode,
-    form,
-    multiplier,
-    solve,
-    spread,
-    variation,
-)
+from sktvdenoise._budget import average, multiplier, place, settle, spread
+from sktvdenoise._fused import denoise, erode, form, solve, variation
 
 
 def families(n, seed):
@@ -310,13 +302,37 @@ def test_means_of_pieces(weighting):
     y, w = rng.normal(size=100), weightings(100, 0)[weighting]
     for last in ([], [0], [98], [3, 4, 50], np.arange(99)):
         last = np.array(last, dtype=np.intp)
-        mean, mass, u = np.empty(len(last) + 1), np.empty(len(last) + 1), np.empty(100)
-        average(y, w, last, mean, mass)
+        mean, rate, u = np.empty(len(last) + 1), np.empty(len(last) + 1), np.empty(100)
+        fall = average(y, w, last, mean, rate)
         spread(mean, last, u)
         for part in np.split(np.arange(100), last + 1):
             center = np.average(y[part], weights=ones(y, w)[part])
             assert np.max(np.abs(u[part] - center)) < 1e-14
-        assert abs(mass.sum() - ones(y, w).sum()) < 1e-12
+        sign = np.sign(np.diff(y))[last]
+        expected = np.diff(sign, prepend=0, append=0)
+        mass = np.add.reduceat(ones(y, w), np.append(0, last + 1))
+        np.testing.assert_allclose(rate, expected / mass, rtol=1e-13)
+        assert abs(fall - np.sum(expected**2 / mass)) <= 1e-13 * fall
+
+
+@pytest.mark.parametrize("excess", [1.0, -1.0])
+def test_what_rounding_left_is_taken_from_the_values(excess):
+    """The last bits of the values make up for an excess of their size."""
+    y = 1e6 + np.random.default_rng(0).normal(size=5000)
+    last = np.arange(4999)
+    mean, rate, value = np.empty((3, 5000))
+    average(y, None, last, mean, rate)
+    tv = place(mean, rate, 0.0, value)
+    assert abs(tv - np.abs(np.diff(y)).sum()) <= 1e-12 * tv
+    ulp = np.spacing(1e6)
+    for size in (3, 1000, 20_000):
+        place(mean, rate, 0.0, value)
+        rest = settle(value, rate, excess * size * ulp)
+        assert abs(rest) <= 2 * ulp
+        change = tv - place(value, 0 * rate, 0.0, value.copy())
+        assert abs(change - (excess * size * ulp - rest)) <= 1e-14 * tv
+        assert np.max(np.abs(value - y)) <= (2 + size / 5000) * ulp
+        assert np.all(np.diff(value) * np.diff(y) > 0)
 
 
 @pytest.mark.parametrize("budget", [1e-9, 1e-3, 0.1, 0.5, 0.99])

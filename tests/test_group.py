@@ -304,3 +304,11 @@ def test_dual_gap_is_reported():
     assert abs(model.loss_ - loss) < 1e-10 * loss
     budget = FusedLasso(None, tv_budget=10.0, penalty="group").fit(range(200), y, w)
     assert abs(budget.tv_ - 10) < 1e-9 and budget.alpha_ > 0
+
+
+def test_advice_of_the_warning():
+    y = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.warns(ConvergenceWarning, match=r"Increase tol\."):
+        FusedLasso(1.0, penalty="group", tol=1e-25).fit(range(50), y)
+    with pytest.warns(ConvergenceWarning, match="Increase max_iter or tol"):
+        FusedLasso(1.0, penalty="group", tol=1e-25, max_iter=1).fit(range(50), y)

@@ -49,7 +49,7 @@ def test_derivatives_and_conjugates(name):
     slope = (loss.value(y, u + h) - loss.value(y, u - h)) / (2 * h)
     assert np.max(np.abs(slope - loss.derivative(y, u))) < 1e-7
     bend = (loss.mean(u + h) - loss.mean(u - h)) / (2 * h)
-    assert np.max(np.abs(bend - loss.second_derivative(u))) < 1e-7
+    assert np.max(np.abs(bend - loss.second_derivative(y, u))) < 1e-7
     assert np.max(np.abs(loss.link(loss.mean(u)) - u)) < 1e-12
     # Fenchel and Young: equality exactly at the derivative
     v = loss.derivative(y, u)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -15,7 +16,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sktvdenoise._signal import solution
-from sktvdenoise.offline import FusedLasso, duality_gap, fused_lasso
+from sktvdenoise.metrics import dynamic_regret
+from sktvdenoise.offline import FusedLasso, duality_gap, fused_lasso, fused_lasso_path
 
 STEP = [0, 0, 0, 10, 10, 10]
 
@@ -197,6 +199,50 @@ def test_budget_is_met_and_certified(kind, share, weighted):
     assert found.gap <= 1e-9 * (found.loss / 2 + found.alpha * found.tv)
     penalised = fused_lasso(y, found.alpha, sample_weight=w)
     assert np.max(np.abs(penalised - found.u[:, 0])) <= 1e-9 * np.ptp(y)
+
+
+@pytest.mark.parametrize("weighting", ["unit", "integer", "uneven"])
+@pytest.mark.parametrize(
+    "kind", ["noise", "walk", "ramp", "saw", "zigzag", "integers", "steep", "sparse"]
+)
+def test_long_signals_within_a_budget_are_on_the_path(kind, weighting):
+    """Newton's method on the pieces finds what the whole path tells."""
+    n, rng = 9001, np.random.default_rng(8)
+    t = np.arange(n, dtype=float)
+    y = {
+        "noise": rng.normal(size=n) + 1e3,
+        "walk": np.cumsum(rng.normal(size=n)),
+        "ramp": 0.01 * t + rng.normal(size=n),
+        "saw": t % 1000,
+        "zigzag": t % 2,
+        "integers": np.cumsum(rng.integers(-1, 2, n)).astype(float),
+        "steep": np.exp(5 * rng.normal(size=n)),
+        "sparse": np.where(t < n // 2, 0, rng.normal(size=n)),
+    }[kind]
+    w = {
+        "unit": None,
+        "integer": rng.integers(1, 4, n).astype(float),
+        "uneven": rng.exponential(size=n),
+    }[weighting]
+    path = fused_lasso_path(y, w)
+    for share in (1e-9, 1e-6, 1e-3, 0.03, 0.1, 0.3, 0.7, 0.95, 0.999):
+        budget = share * variation(y)
+        found, expected = solution(y[:, None], w, tv_budget=budget), path.within(budget)
+        assert np.max(np.abs(found.u - expected.u)) <= 1e-12 * np.abs(y).max()
+        assert abs(found.alpha - expected.alpha) <= 1e-6 * expected.alpha
+        ulp = np.spacing(np.abs(y).max())
+        assert abs(found.tv - budget) <= 1e-12 * budget + ulp
+
+
+def test_long_channels_share_a_budget():
+    n, rng = 9000, np.random.default_rng(9)
+    y = rng.normal(size=(n, 2)) * [1, 5] + np.outer(np.arange(n) // 3000, [4.0, 0])
+    path = fused_lasso_path(y)
+    for share in (1e-3, 0.1, 0.7):
+        budget = share * variation(y)
+        found = solution(y, tv_budget=budget)
+        assert abs(found.tv / budget - 1) <= 1e-12
+        assert np.max(np.abs(found.u - path.within(budget).u)) <= 1e-12
 
 
 def test_channels_are_independent_at_fixed_alpha():
@@ -590,3 +636,97 @@ def test_dual_gap_shows_a_worse_solution(monkeypatch):
     )
     worse = FusedLasso(alpha=1.0).fit(np.arange(50), y)
     assert exact.dual_gap_ < 1e-12 < worse.dual_gap_
+
+
+# ---- scores, certificates, what is refused ----
+
+
+def test_score_passes_over_missing_labels():
+    rng = np.random.default_rng(0)
+    x = np.arange(60)
+    y = np.repeat([[0.0, 3.0], [4.0, 1.0]], 30, axis=0) + rng.normal(size=(60, 2))
+    y[::7, 0] = y[3::5, 1] = np.nan
+    w = rng.uniform(0.5, 2, 60)
+    model = FusedLasso(missing="skip").fit(x, y, w)
+    own = []
+    for labels, values in zip(y.T, model.values_.T):
+        seen = ~np.isnan(labels)
+        own.append(r2_score(labels[seen], values[seen], sample_weight=w[seen]))
+    assert abs(model.score(x, y, w) - np.mean(own)) < 1e-14
+    counts = np.where(np.isnan(y), np.nan, np.round(np.abs(y)))
+    model = FusedLasso(missing="skip", loss="poisson").fit(x, counts)
+    filled = np.nan_to_num(counts[:, 0])
+    single = FusedLasso(missing="skip", loss="poisson").fit(x, counts[:, 0])
+    expected = single.score(x, filled, ~np.isnan(counts[:, 0]))
+    assert single.score(x, counts[:, 0]) == expected
+    assert model.score(x, counts) < 1
+    search = GridSearchCV(FusedLasso(missing="skip"), {"alpha": [0.1, 1, 10]})
+    assert np.isfinite(search.fit(x[:, None], y).best_score_)
+    with pytest.raises(ValueError, match=r"NaN \(first in row 0\)"):
+        FusedLasso().fit(x, np.zeros((60, 2))).score(x, y)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_weights_of_the_score_are_validated(loss):
+    model = FusedLasso(loss=loss).fit(range(6), STEP)
+    assert model.score(range(6), STEP, 2.0) == model.score(range(6), STEP)
+    for weight, message in [
+        ([1, 1, 1, 1, 1, -1], "sample_weight is negative.*row 5"),
+        ([1, 1, np.nan, 1, 1, 1], "sample_weight contains NaN.*row 2"),
+        ([1] * 5, "sample_weight must be a scalar or one number per row"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.score(range(6), STEP, weight)
+    with pytest.raises(ValueError, match=r"shape \(6, 2\)"):
+        model.score(range(6), np.zeros((6, 2)))
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5, 1e8])
+@pytest.mark.parametrize("kind", ["steps", "walk"])
+def test_certificate_beside_an_offset(kind, offset):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=100_000)
+    y = (
+        np.cumsum(y)
+        if kind == "walk"
+        else y + np.repeat(3 * rng.normal(size=10), 10**4)
+    )
+    for options in (
+        {"alpha": 1.0},
+        {"alpha": 100.0},
+        {"alpha": None, "tv_budget": 20.0},
+        {"alpha": 10.0, "bound": offset + 2},
+    ):
+        model = FusedLasso(**options).fit(range(len(y)), y + offset)
+        objective = 0.5 * model.loss_ + model.alpha_ * model.tv_
+        assert 0 <= model.dual_gap_ * len(y) <= 1e-10 * objective
+
+
+def test_a_refit_has_no_budget():
+    with pytest.raises(ValueError, match="tv_budget"):
+        FusedLasso(None, tv_budget=3, refit=True).fit(range(6), STEP)
+
+
+def test_values_do_not_share_memory():
+    model = FusedLasso().fit(range(6), STEP)
+    assert not np.shares_memory(model.values_, model.linear_values_)
+    x = np.arange(3.0)
+    assert not np.shares_memory(FusedLasso().fit(x, x).positions_, x)
+
+
+@pytest.mark.parametrize("max_iter", [0, 0.5, "a", -1])
+def test_number_of_iterations_is_an_integer(max_iter):
+    with pytest.raises(ValueError, match="max_iter must be an integer"):
+        fused_lasso(STEP, 1, max_iter=max_iter)
+
+
+def test_tiny_labels_are_refused_where_squares_decide():
+    y = 1e-170 * np.random.default_rng(0).normal(size=50)
+    for alpha in ("sure", "bic"):
+        with pytest.raises(ValueError, match="too small"):
+            FusedLasso(alpha).fit(range(50), y)
+
+
+def test_regret_names_the_predictions():
+    with pytest.raises(ValueError, match="y_pred contains NaN"):
+        dynamic_regret([1.0, 2.0], [1.0, np.nan], tv_budget=1)

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sktvdenoise._knots import join
+from sktvdenoise._knots import join, knots
 
 from sktvdenoise import FusedLasso, fused_lasso, fused_lasso_path
 from sktvdenoise._signal import Signal
@@ -222,9 +222,51 @@ def test_tables_of_a_long_signal_are_sorted_whatever_the_keys():
     ):
         path = fused_lasso_path(y)
         vanish, _ = Signal(y, None).path()
-        np.testing.assert_array_equal(path.alphas, np.union1d([0], vanish))
+        every = np.union1d([0], vanish)
+        kept = np.isin(every, path.alphas)
+        assert kept.sum() == len(path.alphas) and kept[0] and kept[-1]
+        # Only knots that rounding puts before the next one are left out.
+        n_levels = len(y) - np.searchsorted(np.sort(vanish), every[:-1], side="right")
+        rounding = 2e-15 * (every[1:] + np.abs(y).max() * len(y) / n_levels)
+        assert np.all((np.diff(every) <= rounding)[~kept[:-1]])
         merged = np.searchsorted(np.sort(vanish), path.alphas, side="right")
         np.testing.assert_array_equal(path.n_pieces, len(y) - merged)
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 511, 513, 30_000])
+def test_knots_of_any_events(m):
+    rng = np.random.default_rng(m)
+    near = np.nextafter(rng.integers(1, 4, m) / 3, rng.integers(0, 2, m))
+    for vanish in (
+        rng.exponential(size=m),
+        np.exp(50 * rng.normal(size=m)),
+        np.where(rng.integers(0, 3, m) == 0, 0.0, rng.exponential(size=m)),
+        rng.integers(0, 5, m) / 7,
+        near,  # keys that differ in their last bits
+        1 + 2.0**-52 * rng.integers(0, m + 1, m),
+        np.where(np.arange(m) == m // 2, 1e140, near),
+        np.append(5e-324 * rng.integers(0, 9, m // 2), np.arange(m - m // 2)),
+        np.zeros(m),
+        -np.sort(-rng.uniform(size=m)),
+    ):
+        drop = rng.exponential(size=m)
+        tables, later = np.empty((4, m + 1)), np.empty(m + 1, dtype=np.int32)
+        k = knots(vanish, drop, tables, later)
+        alphas, refit, tv, loss = tables[:, :k]
+        order = np.append(0, vanish)
+        expected, place = np.unique(order, return_inverse=True)
+        np.testing.assert_array_equal(alphas, expected)
+        sizes = np.bincount(place)
+        np.testing.assert_array_equal(later[:k], m + 1 - np.cumsum(sizes))
+        drops = np.bincount(place, np.append(0, drop))
+        slope = np.cumsum(drops[::-1])[::-1][1:]
+        a, b = expected[:-1], expected[1:]
+        rest = np.append(np.cumsum((slope * (b - a))[::-1])[::-1], 0)
+        np.testing.assert_allclose(tv, rest, rtol=1e-11)
+        grown = np.append(0, np.cumsum(slope * (b - a) * (b + a)))
+        np.testing.assert_allclose(loss, grown, rtol=1e-11)
+        drops[0] = 0
+        np.testing.assert_allclose(refit, np.cumsum(drops * expected**2), rtol=1e-11)
 
 
 def test_channels():
@@ -328,7 +370,7 @@ def test_rules_minimise_over_all_knots(kind, weighted):
         assert np.max(np.abs(model.values_ - fixed.values_)) < 1e-12
         assert 0 <= model.dual_gap_ < 1e-12
     alpha = FusedLasso("no-false-jump").fit(range(200), y, w).alpha_
-    assert abs(alpha / (1.3581015 * sigma * np.sqrt(weight.sum())) - 1) < 1e-6
+    assert abs(alpha / (1.3580986 * sigma * np.sqrt(weight.sum())) - 1) < 1e-6
 
 
 def test_sure_minimises_between_knots_too():
@@ -475,7 +517,7 @@ def test_refit_gives_means_and_joins_stairs():
 
 def test_refit_is_the_best_join_of_the_pieces():
     y, w = families(200)["plateaus"], weightings(200)["zeros"]
-    for options in ({"alpha": 1.0}, {"alpha": None, "tv_budget": 30.0}):
+    for options in ({"alpha": 1.0}, {"alpha": "sure"}):
         plain = FusedLasso(**options).fit(range(200), y, w)
         starts = np.append(0, plain.breakpoints_)
         mass = np.add.reduceat(w, starts)
@@ -498,3 +540,80 @@ def test_refit_of_outputs_is_each_ones_own():
     for column, labels in zip(both.T, y.T):
         single = FusedLasso(2.0, refit=True).fit(range(200), labels).values_
         np.testing.assert_array_equal(column, single)
+
+
+# ---- rounding, and what is kept ----
+
+
+def test_later_changes_of_the_arrays_do_not_reach_the_path():
+    y, w = families(50)["noise"], weightings(50)["uniform"]
+    path = fused_lasso_path(y, w)
+    before, loss = path.solution(1.0), fused_lasso_path(y, w).loss[-1]
+    y[:], w[:] = 0.0, 5.0
+    np.testing.assert_array_equal(path.solution(1.0), before)
+    assert path.loss[-1] == loss
+
+
+def test_decimal_labels_have_the_knots_of_integers():
+    rng = np.random.default_rng(1)
+    for k in range(300):
+        n = int(rng.integers(3, 30))
+        tenths = [
+            rng.integers(-5, 6, n),
+            np.cumsum(rng.integers(-2, 3, n)),
+            200 + rng.integers(0, 8, n),
+        ][k % 3]
+        exact = exact_knots([int(v) for v in tenths], [1] * n)
+        path = fused_lasso_path(tenths / 10)
+        assert len(path.alphas) == len(exact)
+        assert [knot[1] for knot in exact] == path.n_pieces.tolist()
+        size = np.abs(tenths).max() / 10
+        for pieces in range(1, n):
+            steps = np.abs(np.diff(path.solution(n_pieces=pieces)))
+            assert steps[steps > 0].min(initial=1.0) > 1e-14 * size
+        for alpha, pieces, *_ in exact:
+            assert n_pieces(path.solution(float(alpha / 10))) == pieces
+
+
+def test_dense_knots_stay():
+    path = fused_lasso_path(1e9 + np.random.default_rng(0).normal(size=20_000))
+    assert len(path.alphas) > 15_000
+
+
+def test_small_labels_beside_large_ones_keep_their_steps():
+    y = np.array([1e-9, 3e-9, 2e-9, 1e12, 1e12, 0.0, 1e-9])
+    for alpha in (1e-12, 1e-10):
+        u = fused_lasso_path(y).solution(alpha)
+        expected = y + alpha * np.array([1, -2, 2, 0, 0, 2, -1])
+        np.testing.assert_allclose(u, expected, rtol=1e-12)
+
+
+def test_noise_scale_does_not_depend_on_units():
+    rng = np.random.default_rng(0)
+    for sd in (0.3, 1.0, 2.0):
+        tenths = np.round(200 + sd * rng.normal(size=2001))
+        for w in (None, rng.integers(1, 3, 2001).astype(float)):
+            scale = noise_scale(Signal(tenths, w))
+            for unit in (10, 100, 3.7):
+                other = noise_scale(Signal(tenths / unit, w)) * unit
+                assert abs(other / scale - 1) < 1e-9
+
+
+def test_no_false_jump_of_many_outputs():
+    rng = np.random.default_rng(0)
+    x = np.arange(500)
+    calm = [
+        FusedLasso("no-false-jump").fit(x, rng.normal(size=(500, 20))).n_pieces_ == 1
+        for _ in range(300)
+    ]
+    assert np.mean(calm) > 0.9  # single levels of 0.95 promise 0.95^20 = 0.36
+
+
+def test_repr():
+    assert (
+        repr(fused_lasso_path([[0, 1], [2, 2]]))
+        == "FusedLassoPath(n_samples=2, n_channels=2, alpha_max=1)"
+    )
+    assert (
+        repr(fused_lasso_path([0, 1])) == "FusedLassoPath(n_samples=2, alpha_max=0.5)"
+    )

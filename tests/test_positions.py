@@ -192,3 +192,64 @@ def test_step_function_is_right_continuous_and_flat_outside():
         step_predict(positions, both, query)[:, 1],
         -step_predict(positions, values, query),
     )
+
+
+# ---- what is no float, or loses digits as one ----
+
+
+def test_masked_entries_are_missing():
+    y = np.ma.array([1.0, 999.0, 3.0], mask=[0, 1, 0])
+    with pytest.raises(ValueError, match=r"y contains NaN \(first in row 1\)"):
+        check_labels(y)
+    np.testing.assert_array_equal(check_labels(y, allow_nan=True), [1, np.nan, 3])
+    with pytest.raises(ValueError, match=r"X contains NaN \(first in row 1\)"):
+        check_positions(BaseEstimator(), y.astype(int), reset=True)
+    with pytest.raises(ValueError, match=r"sample_weight contains NaN"):
+        check_weights(y, 3)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, object, list])
+def test_integers_that_floats_merge_are_refused(kind):
+    first = 2**60
+    positions = [first, first + 1, first + 1024]
+    X = positions if kind is list else np.array(positions, dtype=kind)
+    with pytest.raises(ValueError, match=r"X\[1\].*subtract the first position"):
+        check_positions(BaseEstimator(), X, reset=True)
+    X = np.array([2**53, -(2**53), 2**60])
+    np.testing.assert_array_equal(check_positions(BaseEstimator(), X, reset=True), X)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.period_range("2020", periods=3, freq="D"),
+        ["2020-01-01", "2020-01-02", "2020-01-03"],
+        pd.Series(["2020-01-01 10:00", "2020-01-02 10:00"]),
+        [0.0, datetime.date(2020, 1, 1)],
+    ],
+)
+def test_periods_and_date_texts_are_dates(X):
+    with pytest.raises(TypeError, match="Positions are numbers"):
+        check_positions(BaseEstimator(), X, reset=True)
+
+
+def test_what_is_no_number_is_named():
+    with pytest.raises(ValueError, match=r"y\[1\] is no number: 'a'"):
+        check_labels(["1.5", "a"])
+    with pytest.raises(ValueError, match=r"y\[2\] is too large a number"):
+        check_labels([1, 2, 10**400])
+    with pytest.raises(ValueError, match="alphas is empty"):
+        check_labels([], name="alphas")
+    with pytest.raises(ValueError, match="X is empty"):
+        check_positions(BaseEstimator(), [], reset=True)
+    with pytest.raises(ValueError, match=r"exposure must be .*\(2,\)"):
+        check_weights([1, 2], 3, name="exposure")
+
+
+def test_squares_that_vanish():
+    tiny = np.array([0.0, 1e-170])
+    check_squares(tiny)
+    for y, w in ((tiny, None), (1e50 * tiny, np.array([0, 1e-100]))):
+        with pytest.raises(ValueError, match="too small"):
+            check_squares(y, w, exact=True)
+    check_squares(np.zeros(2), exact=True)

@@ -1,0 +1,653 @@
+"""Adaptive regression and classification with covariates, row by row."""
+
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+
+from sktvdenoise._engines import DEFAULT_RATE, LARGEST
+from sktvdenoise._linear_estimator import LinearEstimator
+from sktvdenoise._positions import check_labels, check_size
+from sktvdenoise._problem import check_exposure
+from sktvdenoise.losses import LOSSES, Loss
+
+__all__ = ["FLHClassifier", "FLHRegressor"]
+
+
+class FLHRegressor(RegressorMixin, LinearEstimator):
+    r"""Adaptive regression: coefficients that change, by as much as they need.
+
+    Rows are seen one after the other; before the label of a row is seen it is
+    predicted. Experts start in different rows and learn linear models;
+    follow-the-leading-history weighs them by how well each did. With
+    ``learning_rate="theory"`` and ``expert="ons"`` the loss exceeds that of every
+    sequence of coefficients by :math:`\tilde O(n^{1/3} C^{2/3} + 1)`, up to factors of
+    d, where C is the sequence's total variation, which need not be known (Theorem 14
+    of [1]_).
+
+    Parameters
+    ----------
+    expert : {"vaw", "ridge", "ons", "ogd"}, default="vaw"
+        What the experts do with the rows since their birth.
+
+        - "vaw": ridge regression with the row to be predicted counted in, its label
+          taken for 0, as of Vovk, Azoury and Warmuth; squared loss only;
+        - "ridge": ridge regression; squared loss only;
+        - "ons": the online Newton step [3]_;
+        - "ogd": online gradient descent with step 1 / (H k) in its k-th row.
+
+    loss : {"squared", "poisson"} or Loss, default="squared"
+        :math:`(y - z)^2` or, for counts, :math:`e^z - y z`, of the linear prediction
+        :math:`z = x^\top \theta`; or a loss of your own, see `sktvdenoise.losses.Loss`,
+        which is not compiled and takes some hundred times as long.
+    learning_rate : {"theory"} or float, default="theory"
+        :math:`\eta`, how strongly losses change the experts' weights.
+
+        - "theory": all constants from the loss, `bound`, and the largest label and row
+          so far, for which the guarantees hold. It is far too small for most uses;
+        - a float, in units of one over the loss: for squared loss one over twice the
+          variance of the noise is a good value, for counts 1. "ons" takes it for
+          the rate of its steps, too.
+
+    bound : float, default=None
+        For "vaw" and "ridge", in units of the labels: no label is larger in absolute
+        value, one that is raises a ValueError, and predictions of experts are drawn in
+        to :math:`[-B, B]`. With None it is learnt at the rate of "theory", and nothing
+        is drawn in at a float.
+        For "ons" and "ogd", in units of labels over features: B, the largest
+        coefficient of the sequences to compare with at the rate of "theory" (None: the
+        largest label for squared loss, 1 for counts), the largest coefficient of an
+        expert at a float (None: any).
+    pruning : {"aflh"} or None, default="aflh"
+        With "aflh" an expert that starts in round :math:`r 2^k`, `r` odd, lives for
+        :math:`2^{k+2} + 1` further rounds [2]_: O(log n) experts. With None all live
+        for ever: O(n) time and memory per row.
+    alpha : float, default=1.0
+        For "vaw" and "ridge" the penalty :math:`\alpha |\theta|^2`, in units of squared
+        features, of the intercept as well. At a float, "ons" starts with :math:`\alpha`
+        times the identity, and "ogd" takes :math:`H = \alpha b R^2`, where b bounds the
+        second derivative of the loss and R the norms of the rows so far. At the rate of
+        "theory" both have their constants from elsewhere, and another `alpha` than 1 is
+        refused.
+    fit_intercept : bool, default=True
+        Whether a feature 1 is added to the rows.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,) or (n_outputs, n_features_in_)
+        Coefficients of the mixture of experts for the next row. (The prediction of
+        "vaw" is smaller than theirs.)
+    intercept_ : float or ndarray of shape (n_outputs,)
+    expert_births_ : ndarray of shape (n_experts,) or list of n_outputs such
+        The row, from 0, that is the first each living expert sees, ascending. The last
+        is the newborn, which sees its first row in the next round.
+    expert_weights_ : ndarray of shape (n_experts,) or list of n_outputs such
+        Weights of the living experts in the next prediction; their sum is 1.
+    learning_rate_ : float or ndarray of shape (n_outputs,)
+        :math:`\eta` in force.
+    bound_ : float or ndarray of shape (n_outputs,)
+        B in force; infinite where there is none.
+    label_bound_, row_bound_ : float or ndarray of shape (n_outputs,)
+        Range of labels and of norms of rows (with the 1 of the intercept) for which the
+        constants hold; infinite where they don't matter.
+    constants_ : Constants or list of n_outputs such
+        See `sktvdenoise.losses.example_13`. Only with "ons" and "ogd" at the rate of
+        "theory".
+    n_samples_seen_ : int
+        Number of rows seen.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with names.
+
+    See Also
+    --------
+    FLHClassifier : The same for classes.
+    OnlineTVDenoiser : The same without covariates.
+
+    Notes
+    -----
+    In round t the weights and the prediction are
+
+    .. math::
+
+        z_t = \sum_j v_t^j z_t^j, \qquad
+        \hat v_{t+1}^j \propto v_t^j e^{-\eta w_t f_t(z_t^j)}, \qquad
+        v_{t+1}^j = \tfrac{t}{t+1} \hat v_{t+1}^j, \quad
+        v_{t+1}^{t+1} = \tfrac{1}{t+1},
+
+    with sample weight :math:`w_t`. For every expert alive in rounds r to s of the
+    present start the loss exceeds the expert's by at most :math:`\ln(s) / \eta` at the
+    rate of "theory", which is :math:`1 / (8 B^2)` for "vaw" and "ridge", else that of
+    Example 13.
+
+    A newborn of "vaw" and "ridge" predicts the last label (without an intercept 0) in
+    its first row, then knows only the rows since its birth. A newborn of "ons" and
+    "ogd" starts from the coefficients of the mixture. The first prediction is 0.
+
+    At the rate of "theory" a label, a row or a weight beyond all before raises its
+    range to the double, or to what it is if that is more, and the experts start again
+    with this row as their first, from the mixture's prediction of it. There are
+    logarithmically many such starts. Weights count relative to 1.
+
+    At a float predictions of the experts of "ons" and "ogd" are drawn in to three times
+    the largest label so far, the rates of counts to twice the largest count plus 2, so
+    that long first steps do no lasting harm.
+
+    Gradient descent has a guarantee only with a single feature of constant size, as
+    losses of several are not strongly convex.
+
+    The experts of "vaw" and "ridge" keep the inverse of their matrix as U D U' [4]_, so
+    that no digits are lost over millions of rows; a column that is on a scale of its
+    own, or depends on others, does no harm.
+
+    Parameters are read where a stream starts: in `fit`, and in the first `partial_fit`.
+
+    References
+    ----------
+    .. [1] D. Baby and Y.-X. Wang (2021). Optimal dynamic regret in exp-concave
+       online learning. Conference on Learning Theory.
+    .. [2] E. Hazan and C. Seshadhri (2007). Adaptive algorithms for online
+       decision problems. ECCC technical report 88.
+    .. [3] E. Hazan, A. Agarwal and S. Kale (2007). Logarithmic regret algorithms for
+       online convex optimization. Machine Learning 69.
+    .. [4] G. J. Bierman (1977). Factorization methods for discrete sequential
+       estimation. Academic Press.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise import FLHRegressor
+    >>> X = np.sin(np.arange(200.0))[:, None]
+    >>> y = np.where(np.arange(200) < 100, 3.0, -1.0) * X[:, 0]
+    >>> model = FLHRegressor("ridge", learning_rate=1.0).fit(X, y)
+    >>> model.coef_.round(1)
+    array([-1.])
+    """
+
+    _parameter_constraints = {
+        **LinearEstimator._parameter_constraints,
+        "loss": [StrOptions({"squared", "poisson"}), Loss],
+    }
+
+    def __init__(
+        self,
+        expert="vaw",
+        *,
+        loss="squared",
+        learning_rate=DEFAULT_RATE["squared"],
+        bound=None,
+        pruning="aflh",
+        alpha=1.0,
+        fit_intercept=True,
+    ):
+        self.expert = expert
+        self.loss = loss
+        self.learning_rate = learning_rate
+        self.bound = bound
+        self.pruning = pruning
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, exposure=None):
+        """Forget the past and learn from the rows in their order, in one pass.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Covariates, at most 1e30 in size.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels. Several outputs are independent of each other.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Factors of the rows' losses; None means 1. From a row of weight 0 nothing
+            is learned.
+        exposure : float or array-like of shape (n_samples,), default=None
+            Time or size that counts were taken over: y is expected to be exposure times
+            rate. Only with ``loss="poisson"``.
+
+        Returns
+        -------
+        self : FLHRegressor
+
+        Raises
+        ------
+        ValueError
+            If an array is empty, of wrong shape, not finite or too large, if a count or
+            a weight is negative, or a label beyond `bound`; if parameters don't go
+            together.
+        """
+        self._learn_rows(X, y, sample_weight, exposure, reset=True)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, sample_weight=None, exposure=None):
+        """Go on learning, row by row. Parameters are those of `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : float or array-like of shape (n_samples,), default=None
+        exposure : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : FLHRegressor
+
+        Raises
+        ------
+        ValueError
+            As in `fit`, and if the number of features or outputs changes. Nothing of
+            the batch has been learned then.
+        """
+        self._learn_rows(X, y, sample_weight, exposure)
+        return self
+
+    def partial_fit_predict(self, X, y, sample_weight=None, exposure=None):
+        """Go on learning, and return what was predicted before each label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : float or array-like of shape (n_samples,), default=None
+        exposure : float or array-like of shape (n_samples,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        predictions : ndarray of the shape of y
+            As of `predict`; for counts the rate, per unit of exposure. They don't
+            depend on how rows are cut into batches.
+
+        Raises
+        ------
+        ValueError
+            As in `partial_fit`.
+        """
+        if not self.__sklearn_is_fitted__():
+            self._validate_params()
+        outputs = self._learn_rows(X, y, sample_weight, exposure)
+        return self._shaped(self._means(outputs))
+
+    def predict(self, X):
+        """Predict rows, each as if it were the next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The mean of the label: the linear prediction, for counts its exponential,
+            the rate per unit of exposure.
+
+        Raises
+        ------
+        NotFittedError
+            If no row has been seen.
+        ValueError
+            If `X` has another number of features, or is not finite.
+        """
+        return self._shaped(self._means(self._outputs(X)))
+
+    def linear_predictor(self, X):
+        """The linear prediction: the label, for counts the logarithm of the rate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        z : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        outputs = self._outputs(X)
+        if self._engine.predicts_mean:
+            outputs = self._loss.link(outputs)
+        return self._shaped(outputs)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.positive_only = self.loss == "poisson"
+        return tags
+
+    def _learn_rows(self, original, y, sample_weight, exposure, *, reset=False):
+        begins = reset or not self.__sklearn_is_fitted__()
+        X = self._check_rows(original, reset=begins)
+        loss = LOSSES.get(self.loss, self.loss) if begins else self._loss
+        y = check_labels(
+            y, len(X), bound=self._label_limit() if begins else self._limit
+        )
+        y = loss.check(y)
+        weights = self._check_weights(sample_weight, len(X), whole=reset)
+        if exposure is not None:
+            if loss is not LOSSES["poisson"]:
+                raise ValueError('exposure is for counts: loss="poisson".')
+            exposure = check_exposure(exposure, y)
+            # E exp(z) - y z is E times the loss of the label y / E.
+            seen = np.maximum(exposure, np.finfo(float).tiny)
+            y = (y.T / seen).T
+            weights = weights * exposure
+        check_size(y, LARGEST, "Label y")
+        single = y.ndim == 1
+        columns = [y] if single else [np.ascontiguousarray(c) for c in y.T]
+        if begins:
+            begun = self._start(X, self.loss, len(columns))
+        else:
+            begun = self._engine, self._states
+            expected = () if self._single else (len(self._states),)
+            if y.shape[1:] != expected:
+                raise ValueError(
+                    f"y has shape {y.shape}, but the labels before had shape "
+                    f"{('n_samples', *expected)}."
+                )
+        outputs = self._learn(begun, original, X, columns, weights)
+        if begins:
+            self._single, self._loss, self._limit = single, loss, self._label_limit()
+        return outputs
+
+    def _label_limit(self):
+        """The largest label allowed; for "ons" and "ogd" `bound` is something else."""
+        return self.bound if self.expert in ("vaw", "ridge") else None
+
+    def _is_single(self):
+        return self._single
+
+    def _means(self, outputs):
+        return outputs if self._engine.predicts_mean else self._loss.mean(outputs)
+
+    def _shaped(self, outputs):
+        return outputs[:, 0] if self._single else outputs
+
+
+class FLHClassifier(ClassifierMixin, LinearEstimator):
+    r"""Adaptive logistic regression: coefficients that change, by as much as they need.
+
+    `FLHRegressor` with the logistic loss :math:`\ln(1 + e^z) - y z` of the log odds
+    :math:`z = x^\top \theta`; the classes of more than two are told apart one from the
+    rest.
+
+    Parameters
+    ----------
+    expert : {"ons", "ogd"}, default="ons"
+        The online Newton step, or online gradient descent.
+    learning_rate : {"theory"} or float, default=1.0
+        :math:`\eta`, how strongly losses change the experts' weights.
+
+        - "theory": all constants from `bound` and the largest row so far, for which
+          Theorem 14 of [1]_ holds. They suit rows of norms about 1 or less;
+        - a float; 1 is a good value. "ons" takes it for the rate of its steps, too.
+
+    bound : float, default=None
+        B, in units of one over features: the largest coefficient of the sequences to
+        compare with at the rate of "theory" (None: 1), the largest coefficient of an
+        expert at a float (None: any).
+    pruning : {"aflh"} or None, default="aflh"
+        As of `FLHRegressor`.
+    alpha : float, default=1.0
+        At a float, "ons" starts with `alpha` times the identity, and "ogd" takes
+        :math:`H = \alpha R^2 / 4`, where R bounds the norms of the rows so far. Another
+        value than 1 is refused at the rate of "theory".
+    fit_intercept : bool, default=True
+        Whether a feature 1 is added to the rows.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    coef_ : ndarray of shape (1, n_features_in_) or (n_classes, n_features_in_)
+        Coefficients of the mixture for the next row; with two classes those of the log
+        odds of the second.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    expert_births_, expert_weights_ : ndarray of shape (n_experts,) or list of such
+        As of `FLHRegressor`; one for each class where there are more than two.
+    learning_rate_, bound_, label_bound_, row_bound_, constants_
+        As of `FLHRegressor`.
+    n_samples_seen_ : int
+        Number of rows seen.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if `X` was a data frame with names.
+
+    See Also
+    --------
+    FLHRegressor : The same for numbers and counts, with more about the method.
+
+    References
+    ----------
+    .. [1] D. Baby and Y.-X. Wang (2021). Optimal dynamic regret in exp-concave
+       online learning. Conference on Learning Theory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise import FLHClassifier
+    >>> X = np.sin(np.arange(400.0))[:, None]
+    >>> y = np.where(X[:, 0] * np.where(np.arange(400) < 200, 1, -1) > 0, "up", "down")
+    >>> FLHClassifier().fit(X, y).predict([[-1.0], [1.0]])
+    array(['up', 'down'], dtype='<U4')
+    """
+
+    _parameter_constraints = {
+        **LinearEstimator._parameter_constraints,
+        "expert": [StrOptions({"ons", "ogd"})],
+    }
+
+    def __init__(
+        self,
+        expert="ons",
+        *,
+        learning_rate=DEFAULT_RATE["logistic"],
+        bound=None,
+        pruning="aflh",
+        alpha=1.0,
+        fit_intercept=True,
+    ):
+        self.expert = expert
+        self.learning_rate = learning_rate
+        self.bound = bound
+        self.pruning = pruning
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+
+    @property
+    def coef_(self):
+        return np.atleast_2d(super().coef_)
+
+    @property
+    def intercept_(self):
+        return np.atleast_1d(super().intercept_)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Forget the past and learn from the rows in their order, in one pass.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Covariates, at most 1e30 in size.
+        y : array-like of shape (n_samples,)
+            Classes, at least two.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Factors of the rows' losses; None means 1. From a row of weight 0 nothing
+            is learned.
+
+        Returns
+        -------
+        self : FLHClassifier
+
+        Raises
+        ------
+        ValueError
+            If an array is empty, of wrong shape, not finite or too large, if a weight
+            is negative, if there is a single class; if parameters don't go together.
+        """
+        self._learn_rows(X, y, None, sample_weight, reset=True)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Go on learning, row by row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All classes that may come. Needed in the first call, unless the rows of this
+            call have them all.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self : FLHClassifier
+
+        Raises
+        ------
+        ValueError
+            As in `fit`, and if a label is not one of the classes. Nothing of the batch
+            has been learned then.
+        """
+        self._learn_rows(X, y, classes, sample_weight)
+        return self
+
+    def partial_fit_predict(self, X, y, classes=None, sample_weight=None):
+        """Go on learning, and return the classes predicted before each was seen.
+
+        Parameters and errors are those of `partial_fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        probabilities = self.partial_fit_predict_proba(X, y, classes, sample_weight)
+        return self._labels(probabilities)
+
+    def partial_fit_predict_proba(self, X, y, classes=None, sample_weight=None):
+        """Go on learning, and return the probabilities given before each label.
+
+        Parameters and errors are those of `partial_fit`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        if not self.__sklearn_is_fitted__():
+            self._validate_params()
+        return self._probabilities(self._learn_rows(X, y, classes, sample_weight))
+
+    def decision_function(self, X):
+        """The log odds, each row as if it were the next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        z : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            With two classes those of the second; otherwise of each class against the
+            rest.
+        """
+        z = self._outputs(X)
+        if self._engine.predicts_mean:
+            z = logit(z)
+        return z[:, 0] if z.shape[1] == 1 else z
+
+    def predict_proba(self, X):
+        """Probabilities of the classes, each row as if it were the next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Their sum is 1: with more than two classes those of each against the rest
+            are divided by their sum.
+        """
+        return self._probabilities(self._outputs(X))
+
+    def predict(self, X):
+        """The most probable class, each row as if it were the next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._labels(self._probabilities(self._outputs(X)))
+
+    def _learn_rows(self, original, y, classes, sample_weight, *, reset=False):
+        begins = reset or not self.__sklearn_is_fitted__()
+        X = self._check_rows(original, reset=begins)
+        y = _check_classes(y, len(X), begins)
+        weights = self._check_weights(sample_weight, len(X), whole=reset)
+        if begins:
+            known = np.unique(y if classes is None else classes)
+            if len(known) < 2:
+                raise ValueError(
+                    f"There must be at least two classes, but y has one class, "
+                    f"{known[0]!r}. Tell partial_fit which others may come: classes."
+                )
+        else:
+            known = self.classes_
+            if classes is not None and not np.array_equal(np.unique(classes), known):
+                raise ValueError(f"classes={classes!r} are not those before, {known}.")
+        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
+        strange = known[codes] != y
+        if strange.any():
+            row = int(np.argmax(strange))
+            raise ValueError(
+                f"y[{row}] = {y[row]!r} is not one of the classes {known}."
+            )
+        positive = [1] if len(known) == 2 else range(len(known))
+        columns = [(codes == k).astype(float) for k in positive]
+        if begins:
+            begun = self._start(X, "logistic", len(columns))
+        else:
+            begun = self._engine, self._states
+        outputs = self._learn(begun, original, X, columns, weights)
+        self.classes_ = known
+        return outputs
+
+    def _is_single(self):
+        return len(self._states) == 1
+
+    def _probabilities(self, outputs):
+        means = outputs if self._engine.predicts_mean else expit(outputs)
+        if means.shape[1] == 1:
+            return np.hstack([1 - means, means])
+        total = means.sum(axis=1, keepdims=True)
+        uniform = np.full_like(means, 1 / means.shape[1])
+        return np.divide(means, total, out=uniform, where=total > 0)
+
+    def _labels(self, probabilities):
+        return self.classes_[np.argmax(probabilities, axis=1)]
+
+
+def _check_classes(y, n_samples, begins):
+    """Labels as a one-dimensional array; their kind is checked where it `begins`."""
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None."
+        )
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
+    if begins or not plain or y.size == 0:
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    if len(y) != n_samples:
+        raise ValueError(
+            f"X and y must have the same number of rows: X has {n_samples}, y has "
+            f"{len(y)}."
+        )
+    return y
