@@ -7,7 +7,7 @@ import numpy as np
 
 from sktvdenoise._partition import jumps
 from sktvdenoise._positions import check_labels, check_number
-from sktvdenoise.losses import LOSSES
+from sktvdenoise.losses import LOSSES, Loss
 
 __all__ = [
     "KKTConditions",
@@ -30,7 +30,7 @@ def loss_gradients(y, comparator, *, X=None, loss="squared"):
     X : array-like of shape (n_samples, n_features), default=None
         Covariates; the prediction of a row is their product with the sequence's row.
         None: it is the sequence's row itself.
-    loss : {"squared", "logistic", "poisson"}, default="squared"
+    loss : {"squared", "logistic", "poisson"} or Loss, default="squared"
         Of ``sktvdenoise.losses``: half the squared error, and half the deviances.
 
     Returns
@@ -204,11 +204,13 @@ class Rows:
     """Losses of rows, with or without covariates."""
 
     def __init__(self, y, X, loss):
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}.")
-        self.name, self.loss = loss, LOSSES[loss]
+        self.loss = LOSSES.get(loss, loss) if isinstance(loss, str) else loss
+        if not isinstance(self.loss, Loss):
+            raise ValueError(
+                f"loss must be one of {sorted(LOSSES)} or a Loss, got {loss!r}."
+            )
         self.y = self.loss.check(check_labels(y))
-        self.scale = 2.0 if loss == "squared" else 1.0
+        self.scale = self.loss.scale
         self.X = None
         if X is not None:
             self.X = check_labels(X, name="X")
@@ -230,14 +232,14 @@ class Rows:
         return values.reshape(len(values), -1).sum(axis=1)
 
     def smoothness(self):
-        largest = {"squared": 2.0, "logistic": 0.25}
-        if self.name not in largest:
+        largest = {LOSSES["squared"]: 2.0, LOSSES["logistic"]: 0.25}
+        if self.loss not in largest:
             raise ValueError(
-                f"smoothness must be given for loss={self.name!r}: its gradients have "
-                "no Lipschitz constant on all numbers."
+                f"smoothness must be given for the loss {type(self.loss).__name__}: "
+                "the derivative has no known Lipschitz constant on all numbers."
             )
         norms = 1.0 if self.X is None else np.square(self.X).sum(axis=1).max()
-        return float(largest[self.name] * norms)
+        return float(largest[self.loss] * norms)
 
 
 def check_sequence(y, comparator, X):

@@ -1,6 +1,6 @@
 """Bounds of the regret with every constant, as functions of n, C, B and d."""
 
-from math import floor, log, log2, sqrt
+from math import floor, log, log1p, log2, sqrt
 from numbers import Integral
 from typing import NamedTuple
 
@@ -148,6 +148,8 @@ def exp_concave_regret_bound(
     smoothness,
     exp_concavity,
     n_features=1,
+    box=None,
+    newton=None,
     pruning="aflh",
 ):
     """Upper bound of the regret of FLH over online Newton steps.
@@ -161,12 +163,17 @@ def exp_concave_regret_bound(
     bound : float > 0
         Largest absolute coordinate of the comparator, `B`.
     lipschitz, smoothness, exp_concavity : float > 0
-        Constants `G`, beta and alpha of the losses on the experts' domain, the box
-        :math:`\\lVert x \\rVert_\\infty \\le B + G/\\beta`: the largest Euclidean norm
-        of a gradient, the Lipschitz constant of the gradients, and the largest number
-        such that exp(-alpha f) is concave.
+        Constants `G`, beta and alpha of the losses on the experts' domain: the largest
+        Euclidean norm of a gradient, the Lipschitz constant of the gradients, and the
+        largest number such that exp(-alpha f) is concave.
     n_features : int, default=1
         Number of coordinates, `d`.
+    box : float > 0, default=None
+        Largest absolute coordinate of an expert, at least the default
+        :math:`B + G/\\beta`.
+    newton : float > 0, default=None
+        Step parameter gamma of the Newton steps, see the Notes. None is
+        :math:`\\frac12 \\min(1/(4GD), \\alpha)`, which is right for all losses.
     pruning : {"aflh", None}, default="aflh"
         The schedule of the experts; None keeps them all.
 
@@ -184,16 +191,18 @@ def exp_concave_regret_bound(
     -----
     Theorem 14 of [1]_ with constants: `dynamic_regret_bound` with
 
-    .. math:: S = K \\left( \\frac{\\ln n}{\\alpha} + \\max(4GD, 1/\\alpha)
-        \\left( 1 + d \\ln(1 + \\frac{n}{64 d}) \\right) \\right),
+    .. math:: S = K \\left( \\frac{\\ln n}{\\alpha} + \\frac{1}{2 \\gamma}
+        \\left( 1 + d \\ln(1 + \\frac{n (G \\gamma D)^2}{d}) \\right) \\right),
 
-    where :math:`D = 2 (B + G/\\beta) \\sqrt d` is the diameter of the box and K as in
+    where D is the diameter of the box, :math:`2 \\sqrt d` times its `box`, and K as in
     `denoising_regret_bound`. The second term is the regret of online Newton steps with
-    the step parameter :math:`\\gamma = \\frac12 \\min(1/(4GD), \\alpha)` and
     :math:`A_0 = I / (\\gamma D)^2` [2]_: :math:`\\frac{1}{2\\gamma} (1 + \\sum_t g_t^T
-    A_t^{-1} g_t)`, where the sum is at most :math:`\\ln(\\det A_n / \\det A_0) \\le
-    d \\ln(1 + n (G \\gamma D)^2 / d)` and :math:`G \\gamma D \\le 1/8`. The gradient
-    steps of `single_cuts` end in the box: they have length :math:`G/\\beta` at most.
+    A_t^{-1} g_t)`, where the sum is at most :math:`\\ln(\\det A_n / \\det A_0)`. It
+    holds for any gamma with :math:`f(v) \\ge f(x) + g^T (v - x) + \\frac{\\gamma}{2}
+    (g^T (v - x))^2` in the box, g being the gradient at x. Losses :math:`h(x^T u)` have
+    it for :math:`\\gamma \\le \\min h'' / \\max h'^2`, whatever the diameter. The
+    gradient steps of `single_cuts` end in the box: they have length :math:`G/\\beta` at
+    most.
 
     References
     ----------
@@ -215,11 +224,18 @@ def exp_concave_regret_bound(
     check_number("exp_concavity", exp_concavity, positive=True, finite=True)
     check_size("n_samples", n_samples)
     check_size("n_features", n_features)
-    diameter = 2.0 * (bound + lipschitz / smoothness) * sqrt(n_features)
-    newton = max(4.0 * lipschitz * diameter, 1.0 / exp_concavity) * (
-        1.0 + n_features * log(1.0 + n_samples / (64.0 * n_features))
-    )
-    interval = _cover(n_samples, pruning) * (log(n_samples) / exp_concavity + newton)
+    smallest = bound + lipschitz / smoothness
+    box = smallest if box is None else box
+    check_number("box", box, positive=True, finite=True)
+    if box < smallest:
+        raise ValueError(f"box={box:g} must be at least B + G / beta, {smallest:g}.")
+    diameter = 2.0 * box * sqrt(n_features)
+    if newton is None:
+        newton = 0.5 * min(0.25 / (lipschitz * diameter), exp_concavity)
+    check_number("newton", newton, positive=True, finite=True)
+    growth = n_samples * (lipschitz * newton * diameter) ** 2 / n_features
+    steps = (1.0 + n_features * log1p(growth)) / (2.0 * newton)
+    interval = _cover(n_samples, pruning) * (log(n_samples) / exp_concavity + steps)
     return dynamic_regret_bound(n_samples, tv_budget, interval, smoothness=smoothness)
 
 

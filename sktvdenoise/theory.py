@@ -123,7 +123,7 @@ def regret_decomposition(
         Increasing integers from 0 to `n_samples`, as by `key_partition`.
     X : array-like of shape (n_samples, n_features), default=None
         Covariates, as for `loss_gradients`.
-    loss : {"squared", "logistic", "poisson"}, default="squared"
+    loss : {"squared", "logistic", "poisson"} or Loss, default="squared"
         Squared error (without a factor 1/2), or half the deviances.
     smoothness : float > 0, default=None
         Lipschitz constant of the gradients, beta. None is 2 for squared and 1/4 for
@@ -139,7 +139,7 @@ def regret_decomposition(
     ValueError
         If shapes don't fit, a value isn't finite, the edges aren't those of bins, the
         loss is unknown or doesn't allow a label, or `smoothness` is missing for
-        Poisson loss, which has none everywhere.
+        another loss than squared and logistic.
 
     Notes
     -----

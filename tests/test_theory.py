@@ -149,6 +149,30 @@ def test_other_losses_have_signs(loss):
     assert len(set(u)) > 1
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("bound", [0.5, 2.0])
+def test_oracles_with_covariates(loss, bound):
+    random = np.random.default_rng(4)
+    X = random.standard_normal((200, 2))
+    truth = np.repeat([[1.0, -1.0], [-1.0, -1.0]], 100, axis=0)
+    y = np.sum(X * truth, axis=1) + 0.5 * random.standard_normal(200)
+    if loss == "logistic":
+        y = (y > 0).astype(float)
+    oracle = tv_oracle(y, 1.5, X=X, loss=loss, bound=bound, tol=1e-12)
+    u = oracle.comparator
+    gradients = loss_gradients(y, u, X=X, loss=loss)
+    kkt = kkt_conditions(u, gradients, oracle.multiplier, bound=bound)
+    assert kkt.residual <= 1e-4
+    assert (kkt.upper.any() or kkt.lower.any()) == (bound == 0.5)
+    if bound == 2.0:
+        edges = generate_bins(u, kkt.signs, 1.0).edges
+        parts = regret_decomposition(y, np.zeros(200), u, edges, X=X, loss=loss)
+        value = dynamic_regret(
+            y, np.zeros(200), tv_budget=1.5, X=X, loss=loss, bound=bound, tol=1e-12
+        )
+        assert parts.regret == pytest.approx(value)
+
+
 def test_residual_of_what_is_not_optimal():
     y, _ = make_signal("blocks", 200, random_state=0)
     oracle = tv_oracle(y, 30.0)

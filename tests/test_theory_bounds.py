@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sktvdenoise import OnlineTVDenoiser
+from sktvdenoise.linear import FLHRegressor
 from sktvdenoise.metrics import dynamic_regret, path_variation, tv_oracle
 from sktvdenoise.theory import (
     denoising_regret_bound,
@@ -81,6 +82,66 @@ def test_theorem_14():
                 exp_concavity=alpha,
                 pruning=None,
             )
+
+
+def _newton_gap(value, slope, box, gamma):
+    """Least f(v) - f(x) - z - gamma z^2/2, where z = f'(x) (v - x), over the box."""
+    x, v = np.meshgrid(*[np.linspace(-box, box, 201)] * 2)
+    z = slope(x) * (v - x)
+    return np.min(value(v) - value(x) - z - gamma * z**2 / 2)
+
+
+def test_newton_steps_need_the_diameter_of_the_box():
+    # exp(-f) = 1 + 0.9 x is concave: alpha = 1. G is 0.9 near 0, the box |x| <= B + G.
+    bound, lipschitz = 1e-3, 0.9 / (1 - 0.9e-3)
+
+    def value(x):
+        return -np.log(1 + 0.9 * x)
+
+    def slope(x):
+        return -0.9 / (1 + 0.9 * x)
+
+    box = bound + lipschitz
+    steepest = abs(slope(-box))
+    smoothness = steepest**2
+    steps = 2 * bound + 2 * lipschitz / smoothness
+    zeta = min(1 / (4 * steepest * steps), 1.0)
+    assert _newton_gap(value, slope, box, zeta / 2) < -1.0
+    right = 0.5 * min(1 / (4 * steepest * 2 * box), 1.0)
+    assert _newton_gap(value, slope, box, right) >= -1e-12
+    # Losses of a linear prediction don't need it: half of alpha, or all, is right.
+    for y in (-1.0, 0.3, 1.0):
+        alpha = 2.0 / (2 * (1 + 3.0)) ** 2
+        gap = _newton_gap(lambda x: (y - x) ** 2, lambda x: 2 * (x - y), 3.0, alpha)
+        assert gap >= -1e-12
+
+
+@pytest.mark.parametrize("pruning", ["aflh", None])
+def test_theorem_14_for_the_estimator(pruning):
+    # Rows of norm 1, the first label the largest: constants don't change on the way.
+    random = np.random.default_rng(1)
+    angles = random.uniform(0, 2 * np.pi, 300)
+    X = np.column_stack([np.cos(angles), np.sin(angles)])
+    truth = np.repeat([[1.0, -1.0], [-1.0, -1.0], [0.0, 0.5]], 100, axis=0)
+    y = np.clip(np.sum(X * truth, axis=1) + 0.3 * random.standard_normal(300), -1, 1)
+    y[0] = 1.0
+    model = FLHRegressor("ons", bound=1.0, pruning=pruning, fit_intercept=False)
+    y_pred = model.partial_fit_predict(X, y)
+    constants = model.constants_
+    for budget in (0.0, 1.0, 5.0):
+        regret = dynamic_regret(y, y_pred, tv_budget=budget, X=X, bound=1.0)
+        assert regret <= exp_concave_regret_bound(
+            300,
+            budget,
+            1.0,
+            lipschitz=constants.G_plus,
+            smoothness=constants.beta,
+            exp_concavity=constants.alpha,
+            n_features=2,
+            box=max(constants.box, 1.0 + constants.G_plus / constants.beta),
+            newton=constants.newton,
+            pruning=pruning,
+        )
 
 
 def test_proposition_15():
@@ -301,6 +362,12 @@ def test_the_truth_itself_has_regret_of_the_rate():
                 9, 1.0, lipschitz=1.0, smoothness=1.0, strong_convexity=2.0
             ),
             "no loss has both",
+        ),
+        (
+            lambda: exp_concave_regret_bound(
+                9, 1.0, 1.0, lipschitz=1.0, smoothness=1.0, exp_concavity=1.0, box=1.5
+            ),
+            "box=1.5 must be at least B",
         ),
         (lambda: make_example_21(7), "even and at least 6"),
         (lambda: make_lower_bound(9, 1.0, noise="x"), "noise must be"),
