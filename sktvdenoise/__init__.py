@@ -4,6 +4,9 @@ A stream of noisy numbers arrives; what is its level now?
 
 - `sktvdenoise.online`: `OnlineTVDenoiser`, which answers without knowing how much
   the level will vary;
+- `sktvdenoise.geometric_cover`: `GeometricCoverDenoiser`, for labels that come in any
+  order of their positions;
+- `sktvdenoise.baselines`: the methods that the theory compares itself with;
 - `sktvdenoise.filter`: `OnlineTVFilter`, which denoises features on their way to a
   regressor; `sktvdenoise.river`: `RiverDenoiser`, for the library of that name;
 - `sktvdenoise.linear`: `FLHRegressor` and `FLHClassifier`, regression with
@@ -21,11 +24,12 @@ A stream of noisy numbers arrives; what is its level now?
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
   `ExpertWeightsDisplay`, of what the experts made of a stream, and
   `RegretCurveDisplay`, of the regret of several estimators;
-- `sktvdenoise.datasets`: signals with their truth, and the Nile;
+- `sktvdenoise.datasets`: signals and regressions with their truth, and the Nile;
 - `sktvdenoise.theory`: the proof of the regret's rate, to be computed: conditions of
   optimality, partitions, the decomposition, bounds with constants, and its streams;
 - `sktvdenoise.experts`, `sktvdenoise.linear_experts`, `sktvdenoise.aggregation`: the
-  algorithms in a few lines of numpy.
+  algorithms in a few lines of numpy; `sktvdenoise.ladder`, `sktvdenoise.laplace`: the
+  pools of adaptive regression.
 """
 
 from sktvdenoise._version import __version__
@@ -42,6 +46,7 @@ except ImportError as error:
 from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise.cross_validation import FusedLassoCV, InterleavedKFold
 from sktvdenoise.filter import OnlineTVFilter
+from sktvdenoise.geometric_cover import GeometricCoverDenoiser
 from sktvdenoise.linear import FLHClassifier, FLHRegressor
 from sktvdenoise.metrics import (
     dynamic_regret,
@@ -65,6 +70,7 @@ __all__ = [
     "FusedLasso",
     "FusedLassoCV",
     "FusedLassoPathDisplay",
+    "GeometricCoverDenoiser",
     "InterleavedKFold",
     "OnlineTVDenoiser",
     "OnlineTVFilter",

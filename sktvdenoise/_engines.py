@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sktvdenoise import _linear
+from sktvdenoise import _linear, ladder
 from sktvdenoise._linear import LINEAR_DTYPE, Base, LossCode
+from sktvdenoise.laplace import CompiledPool
 from sktvdenoise.linear_experts import (
     FLHSettings,
     flh_linear_coefficients,
@@ -29,19 +30,18 @@ from sktvdenoise.linear_experts import (
 )
 from sktvdenoise.losses import LOSSES, check_fit, example_13
 
-# The engines of learning_rate="auto" by the name of the loss: functions of no argument.
-# While there are none, the rates here are the defaults. See `AutoEngine`.
-AUTO = {}
-DEFAULT_RATE = {"squared": "theory", "logistic": 1.0}
-RATES = {"theory"} | ({"auto"} if AUTO else set())
-
 LEAST_SQUARES = ("vaw", "ridge")
 EXPERTS = ("vaw", "ridge", "ons", "ogd")
 
-# Parameters that do nothing, and are refused where they differ from their defaults.
+# Parameters that do nothing, and are refused where they differ from their defaults: by
+# the rate and the loss, or the rate and the expert. With "auto" the others concern its
+# guard.
 INERT = {
-    "auto": ("expert", "bound", "pruning", "alpha", "fit_intercept"),
-    "theory": {"ons": ("alpha",), "ogd": ("alpha",)},
+    ("auto", "squared"): ("fit_intercept",),
+    ("auto", "logistic"): ("expert", "bound", "alpha", "fit_intercept"),
+    ("auto", "poisson"): ("expert", "bound", "pruning", "alpha", "fit_intercept"),
+    ("theory", "ons"): ("alpha",),
+    ("theory", "ogd"): ("alpha",),
 }
 
 # Squares of products of a few of these, and of their inverses, are numbers.
@@ -66,25 +66,23 @@ def make_engine(estimator, loss, defaults):
         If parameters don't go together, or one would do nothing.
     """
     rate, expert = estimator.learning_rate, estimator.expert
-    named = rate if isinstance(rate, str) else None
-    inert = INERT.get(named, ())
-    if isinstance(inert, dict):
-        inert = inert.get(expert, ())
-    for name in inert:
-        value = getattr(estimator, name)
-        if value != defaults[name]:
-            what = "" if named == "auto" else f" and expert={expert!r}"
+    if isinstance(rate, str):
+        kind = loss if rate == "auto" else expert
+        if rate == "auto" and (rate, kind) not in INERT:
             raise ValueError(
-                f"{name}={value!r} does nothing with learning_rate={rate!r}{what}: "
-                f"leave it at {defaults[name]!r}."
+                'learning_rate="auto" is for squared, Poisson and logistic loss, not '
+                f'for {loss!r}: give a number, or "theory".'
             )
-    if named == "auto":
-        if loss not in AUTO:
-            raise ValueError(
-                f'learning_rate="auto" is for {" and ".join(AUTO)} loss, not for '
-                f'{loss!r}: give a number, or "theory".'
-            )
-        return AUTO[loss]()
+        for name in INERT.get((rate, kind), ()):
+            value = getattr(estimator, name)
+            if value != defaults[name]:
+                raise ValueError(
+                    f"{name}={value!r} does nothing with learning_rate={rate!r} and "
+                    f"{'loss' if rate == 'auto' else 'expert'}={kind!r}: leave it at "
+                    f"{defaults[name]!r}."
+                )
+    if rate == "auto":
+        return _auto_engine(estimator, loss)
     who = f"expert={expert!r} with learning_rate={rate!r}"
     if expert in LEAST_SQUARES and loss != "squared":
         raise ValueError(
@@ -93,7 +91,7 @@ def make_engine(estimator, loss, defaults):
         )
     known = LOSSES.get(loss, loss) if isinstance(loss, str) else loss
     needed = ["value", "derivative"]
-    if named == "theory":
+    if rate == "theory":
         needed.append("second_derivative")
     check_fit(known, needed, who)
     make = FLHEngine if isinstance(loss, str) else NumpyFLHEngine
@@ -106,6 +104,34 @@ def make_engine(estimator, loss, defaults):
         pruned=estimator.pruning == "aflh",
         intercept=bool(estimator.fit_intercept),
     )
+
+
+def _auto_engine(estimator, loss):
+    """The pool of a loss, beside the theorem's learner where there can be one."""
+    pruned, known = estimator.pruning == "aflh", LOSSES[loss]
+    if loss == "squared":
+        if estimator.expert not in LEAST_SQUARES:
+            raise ValueError(
+                f"expert={estimator.expert!r} with learning_rate='auto': the experts "
+                "of its guard are 'vaw' or 'ridge'."
+            )
+        guard = FLHEngine(
+            estimator.expert,
+            known,
+            "theory",
+            bound=estimator.bound,
+            alpha=estimator.alpha,
+            pruned=pruned,
+            intercept=True,
+        )
+        return AutoEngine(_CompiledLadder(), guard, predicts_mean=False)
+    # The constants of counts up to Y are of the order of exp(Y): their learner would
+    # not move.
+    guard = None
+    if loss == "logistic":
+        settings = {"bound": None, "alpha": 1.0, "pruned": pruned, "intercept": False}
+        guard = UnitRows(FLHEngine("ons", known, "theory", **settings))
+    return AutoEngine(CompiledPool(loss), guard, predicts_mean=True)
 
 
 class Ranges(NamedTuple):
@@ -386,16 +412,82 @@ class NumpyFLHEngine(_FLH):
         return np.column_stack([X, np.ones(len(X))]) if self.intercept else X
 
 
+class UnitRows:
+    """An engine that sees rows, with a 1 for the intercept, of norms of at most 1.
+
+    Rows are divided by the power of two that is above all norms so far; where that
+    grows, the engine starts again. For a larger row it predicts 0. A state is a tuple:
+    the power, the row of the last start, the number of rows, and the engine's.
+
+    Parameters
+    ----------
+    engine : engine
+        Without an intercept of its own.
+    """
+
+    def __init__(self, engine):
+        self.engine, self.loss = engine, engine.loss
+
+    def start(self, n_features):
+        return 0.0, 0, 0, self.engine.start(n_features + 1)
+
+    def check(self, state, X, y, weights):
+        """No row is beyond the range of this engine."""
+
+    def learn(self, state, X, y, weights, out):
+        size, first, n_seen, inner = state
+        Z, norms = self._augmented(X)
+        done, n = 0, len(y)
+        while done < n:
+            beyond = np.flatnonzero((norms[done:] > size) & (weights[done:] > 0))
+            stop = done + int(beyond[0]) if len(beyond) else n
+            if stop > done:
+                at = slice(done, stop)
+                rows = Z[at] / np.maximum(size, norms[at])[:, None]
+                inner = self.engine.learn(inner, rows, y[at], weights[at], out[at])
+                out[at][norms[at] > size] = 0.0
+            if stop < n:
+                size = float(np.ldexp(1.0, np.frexp(norms[stop])[1]))
+                first, inner = n_seen + stop, self.engine.start(Z.shape[1])
+            done = stop
+        return size, first, n_seen + n, inner
+
+    def predict(self, state, X):
+        size, _, _, inner = state
+        Z, norms = self._augmented(X)
+        out = self.engine.predict(inner, Z / np.maximum(size, norms)[:, None])
+        out[norms > size] = 0.0
+        return out
+
+    def experts(self, state):
+        births, weights = self.engine.experts(state[3])
+        return births + state[1], weights
+
+    def _augmented(self, X):
+        Z = np.column_stack([X, np.ones(len(X))])
+        return Z, np.sqrt(np.einsum("ij,ij->i", Z, Z))
+
+
+class _CompiledLadder:
+    """The functions of `sktvdenoise.ladder` as an object, which pickles."""
+
+    allocate = staticmethod(ladder.allocate)
+    learn = staticmethod(ladder.learn)
+    predict = staticmethod(ladder.predict)
+    coefficients = staticmethod(ladder.coefficients)
+    weights = staticmethod(ladder.weights)
+
+
 class AutoEngine:
     """By a compiled pool that needs no settings, with a theorem's learner as its guard.
 
     Parameters
     ----------
-    pool : module or object
+    pool : object
         With ``allocate(n_features)``, ``learn(state, X, y, weights, guard, out)``,
         ``predict(state, X, guard, out)``, ``coefficients(state)``, which gives
         coefficients and intercept, and ``weights(state)``, those of its members.
-    guard : engine
+    guard : engine or None
         Its predictions go to the pool, as means where `predicts_mean` is true.
     predicts_mean : bool
 
@@ -406,21 +498,25 @@ class AutoEngine:
         self.pool, self.guard, self.predicts_mean = pool, guard, predicts_mean
 
     def start(self, n_features):
-        return self.pool.allocate(n_features), self.guard.start(n_features)
+        guard = self.guard and self.guard.start(n_features)
+        return self.pool.allocate(n_features), guard
 
     def check(self, state, X, y, weights):
-        self.guard.check(state[1], X, y, weights)
+        if self.guard:
+            self.guard.check(state[1], X, y, weights)
 
     def learn(self, state, X, y, weights, out):
         mine, guards = state
-        guarded = np.empty(len(y))
-        guards = self.guard.learn(guards, X, y, weights, guarded)
+        guarded = None
+        if self.guard:
+            guarded = np.empty(len(y))
+            guards = self.guard.learn(guards, X, y, weights, guarded)
         self.pool.learn(mine, X, y, weights, self._means(guarded), out)
         return mine, guards
 
     def predict(self, state, X):
         out = np.empty(len(X))
-        guarded = self._means(self.guard.predict(state[1], X))
+        guarded = self.guard and self._means(self.guard.predict(state[1], X))
         self.pool.predict(state[0], X, guarded, out)
         return out
 
@@ -429,10 +525,14 @@ class AutoEngine:
 
     def experts(self, state):
         """Those of the guard."""
+        if not self.guard:
+            raise AttributeError("There are no experts with counts at 'auto'")
         return self.guard.experts(state[1])
 
     def members(self, state):
         return self.pool.weights(state[0])
 
     def _means(self, guarded):
-        return self.guard.loss.mean(guarded) if self.predicts_mean else guarded
+        if guarded is None or not self.predicts_mean:
+            return guarded
+        return self.guard.loss.mean(guarded)

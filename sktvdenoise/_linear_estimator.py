@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sktvdenoise._engines import EXPERTS, LARGEST, RATES, make_engine
+from sktvdenoise._engines import EXPERTS, LARGEST, make_engine
 from sktvdenoise._positions import check_size, check_weights
 
 
@@ -25,7 +25,10 @@ class LinearEstimator(BaseEstimator):
 
     _parameter_constraints = {
         "expert": [StrOptions(set(EXPERTS))],
-        "learning_rate": [StrOptions(RATES), Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [
+            StrOptions({"auto", "theory"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
         "bound": [None, Interval(Real, 0, None, closed="neither")],
         "pruning": [StrOptions({"aflh"}), None],
         "alpha": [Interval(Real, 1e-30, 1e30, closed="both")],

@@ -7,7 +7,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._optional_dependencies import check_pandas_support
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 
-__all__ = ["load_nile", "make_signal"]
+__all__ = ["load_nile", "make_drifting_regression", "make_signal"]
 
 
 # The four curves of Donoho and Johnstone (1994, Table 1) on 0 < t <= 1.
@@ -163,6 +163,155 @@ def make_signal(
     else:
         errors = rng.standard_t(df, n_samples) * np.sqrt((df - 2) / df)
     return truth + noise * errors, truth
+
+
+@validate_params(
+    {
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_features": [Interval(Integral, 1, None, closed="left")],
+        "drift": [StrOptions({"still", "jumps", "walk"})],
+        "n_jumps": [Interval(Integral, 0, None, closed="left")],
+        "step": [Interval(Real, 0, None, closed="left")],
+        "n_drifting": [Interval(Integral, 0, None, closed="left"), None],
+        "drifting_intercept": ["boolean"],
+        "noise": [Interval(Real, 0, None, closed="left")],
+        "correlation": [Interval(Real, 0, 1, closed="left")],
+        "spread": [Interval(Real, 0, None, closed="left")],
+        "offset": [Interval(Real, None, None, closed="neither")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_drifting_regression(
+    n_samples=1000,
+    n_features=5,
+    *,
+    drift="jumps",
+    n_jumps=3,
+    step=0.01,
+    n_drifting=None,
+    drifting_intercept=True,
+    noise=0.1,
+    correlation=0.0,
+    spread=0.0,
+    offset=0.0,
+    random_state=None,
+):
+    r"""Regression whose coefficients change with time, and the coefficients.
+
+    .. math:: y_t = b_t + x_t^\top \theta_t + \sigma e_t
+
+    with independent standard normal :math:`e_t`. Per standard deviation of a feature
+    its coefficient is normal with variance ``1 / n_features``, so that the features'
+    part of the label has a variance near 1; the level of the labels has variance 1.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of rows, at least 1.
+
+    n_features : int, default=5
+        Number of features, at least 1.
+
+    drift : {"still", "jumps", "walk"}, default="jumps"
+        "still": nothing changes. "jumps": `n_jumps` times, at places drawn without
+        replacement, coefficients are drawn anew. "walk": they walk at random.
+
+    n_jumps : int, default=3
+        Number of jumps, below `n_samples`; only with ``drift="jumps"``.
+
+    step : float, default=0.01
+        Standard deviation of a step of the walk, relative to that of a coefficient at
+        the start; only with ``drift="walk"``.
+
+    n_drifting : int, default=None
+        Number of features whose coefficients change: the first ones. None: all.
+
+    drifting_intercept : bool, default=True
+        Whether the intercept changes, too.
+
+    noise : float, default=0.1
+        :math:`\sigma`, in units of the labels.
+
+    correlation : float, default=0.0
+        Between any two features, at least 0 and below 1.
+
+    spread : float, default=0.0
+        Standard deviations of the features are powers of ten with exponents drawn
+        uniformly from ``[-spread, spread]``.
+
+    offset : float, default=0.0
+        Mean of each feature, in units of its standard deviation. The intercept
+        makes up for it, so that the labels do not depend on it.
+
+    random_state : int, RandomState instance or None, default=None
+        Source of everything. The coefficients and features do not depend on `noise`.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        The features.
+
+    y : ndarray of shape (n_samples,)
+        The labels.
+
+    coef : ndarray of shape (n_samples, n_features)
+        :math:`\theta_t`, in units of the labels over those of the features.
+
+    intercept : ndarray of shape (n_samples,)
+        :math:`b_t`, in units of the labels.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, `n_jumps` is not below `n_samples`, or
+        `n_drifting` exceeds `n_features`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktvdenoise.datasets import make_drifting_regression
+    >>> X, y, coef, intercept = make_drifting_regression(
+    ...     500, 3, n_jumps=2, noise=0.0, random_state=0)
+    >>> changes = np.abs(np.diff(coef, axis=0)).sum(axis=1) > 0
+    >>> print(int(changes.sum()), np.allclose(y, intercept + np.sum(X * coef, axis=1)))
+    2 True
+    """
+    if n_drifting is None:
+        n_drifting = n_features
+    if n_drifting > n_features:
+        raise ValueError(
+            f"n_drifting={n_drifting} must be at most n_features={n_features}."
+        )
+    if drift == "jumps" and n_jumps >= n_samples:
+        raise ValueError(f"n_jumps={n_jumps} must be below n_samples={n_samples}.")
+
+    rng = check_random_state(random_state)
+    common = rng.standard_normal((n_samples, 1))
+    X = rng.standard_normal((n_samples, n_features))
+    X = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * X
+    scale = 10.0 ** rng.uniform(-spread, spread, n_features)
+
+    # The intercept comes first.
+    std = np.array([1.0] + [1 / np.sqrt(n_features)] * n_features)
+    drifts = np.arange(n_features + 1) <= n_drifting
+    drifts[0] = drifting_intercept
+    theta = np.tile(std * rng.standard_normal(n_features + 1), (n_samples, 1))
+    if drift == "jumps":
+        places = np.sort(rng.permutation(n_samples - 1)[:n_jumps]) + 1
+        for place in places:
+            theta[place:, drifts] = (std * rng.standard_normal(len(std)))[drifts]
+    elif drift == "walk":
+        steps = step * rng.standard_normal((n_samples - 1, len(std)))
+        walk = std * np.cumsum(steps, axis=0)
+        theta[1:, drifts] += walk[:, drifts]
+
+    y = theta[:, 0] + np.sum(X * theta[:, 1:], axis=1)
+    y += noise * rng.standard_normal(n_samples)
+    coef = theta[:, 1:] / scale
+    intercept = theta[:, 0] - offset * theta[:, 1:].sum(axis=1)
+    X = (X + offset) * scale
+    return X, y, coef, intercept
 
 
 _NILE_FIRST_YEAR = 1871

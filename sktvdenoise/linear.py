@@ -7,7 +7,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from sktvdenoise._engines import DEFAULT_RATE, LARGEST
+from sktvdenoise._engines import LARGEST
 from sktvdenoise._linear_estimator import LinearEstimator
 from sktvdenoise._positions import check_labels, check_size
 from sktvdenoise._problem import check_exposure
@@ -20,17 +20,19 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     r"""Adaptive regression: coefficients that change, by as much as they need.
 
     Rows are seen one after the other; before the label of a row is seen it is
-    predicted. Experts start in different rows and learn linear models;
-    follow-the-leading-history weighs them by how well each did. With
-    ``learning_rate="theory"`` and ``expert="ons"`` the loss exceeds that of every
-    sequence of coefficients by :math:`\tilde O(n^{1/3} C^{2/3} + 1)`, up to factors of
-    d, where C is the sequence's total variation, which need not be known (Theorem 14
-    of [1]_).
+    predicted. With nothing to set, a pool of regressions that follow their coefficients
+    at different paces predicts, for numbers with the learner of the theory as a guard.
+    That one is follow-the-leading-history: experts start in different rows and learn
+    linear models, and are weighed by how well each did. With ``learning_rate="theory"``
+    and ``expert="ons"`` its loss exceeds that of every sequence of coefficients by
+    :math:`\tilde O(n^{1/3} C^{2/3} + 1)`, up to factors of d, where C is the sequence's
+    total variation, which need not be known (Theorem 14 of [1]_).
 
     Parameters
     ----------
     expert : {"vaw", "ridge", "ons", "ogd"}, default="vaw"
-        What the experts do with the rows since their birth.
+        What the experts do with the rows since their birth. With "auto", for squared
+        loss, those of the guard: "vaw" or "ridge".
 
         - "vaw": ridge regression with the row to be predicted counted in, its label
           taken for 0, as of Vovk, Azoury and Warmuth; squared loss only;
@@ -42,9 +44,15 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         :math:`(y - z)^2` or, for counts, :math:`e^z - y z`, of the linear prediction
         :math:`z = x^\top \theta`; or a loss of your own, see `sktvdenoise.losses.Loss`,
         which is not compiled and takes some hundred times as long.
-    learning_rate : {"theory"} or float, default="theory"
-        :math:`\eta`, how strongly losses change the experts' weights.
+    learning_rate : {"auto", "theory"} or float, default="auto"
+        How predictions are made; :math:`\eta`, how strongly losses change the experts'
+        weights.
 
+        - "auto": by a pool of never restarted regressions: for squared loss with a
+          guard, the learner of "theory", such that on every sequence the loss is at
+          most the guard's plus :math:`(4 d + 30) B^2`, B the largest label (see
+          `sktvdenoise.ladder`); for counts without (see `sktvdenoise.laplace`). Not for
+          losses of your own;
         - "theory": all constants from the loss, `bound`, and the largest label and row
           so far, for which the guarantees hold. It is far too small for most uses;
         - a float, in units of one over the loss: for squared loss one over twice the
@@ -52,6 +60,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
           the rate of its steps, too.
 
     bound : float, default=None
+        With "auto" it concerns the guard, and is refused for counts.
         For "vaw" and "ridge", in units of the labels: no label is larger in absolute
         value, one that is raises a ValueError, and predictions of experts are drawn in
         to :math:`[-B, B]`. With None it is learnt at the rate of "theory", and nothing
@@ -63,30 +72,39 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     pruning : {"aflh"} or None, default="aflh"
         With "aflh" an expert that starts in round :math:`r 2^k`, `r` odd, lives for
         :math:`2^{k+2} + 1` further rounds [2]_: O(log n) experts. With None all live
-        for ever: O(n) time and memory per row.
+        for ever: O(n) time and memory per row. With "auto" it concerns the guard, and
+        is refused for counts.
     alpha : float, default=1.0
-        For "vaw" and "ridge" the penalty :math:`\alpha |\theta|^2`, in units of squared
-        features, of the intercept as well. At a float, "ons" starts with :math:`\alpha`
-        times the identity, and "ogd" takes :math:`H = \alpha b R^2`, where b bounds the
-        second derivative of the loss and R the norms of the rows so far. At the rate of
+        With "auto" it concerns the guard, and is refused for counts. For "vaw" and
+        "ridge" the penalty :math:`\alpha |\theta|^2`, in units of squared features, of
+        the intercept as well. At a float, "ons" starts with :math:`\alpha` times the
+        identity, and "ogd" takes :math:`H = \alpha b R^2`, where b bounds the second
+        derivative of the loss and R the norms of the rows so far. At the rate of
         "theory" both have their constants from elsewhere, and another `alpha` than 1 is
         refused.
     fit_intercept : bool, default=True
-        Whether a feature 1 is added to the rows.
+        Whether a feature 1 is added to the rows. False is refused with "auto".
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,) or (n_outputs, n_features_in_)
-        Coefficients of the mixture of experts for the next row. (The prediction of
-        "vaw" is smaller than theirs.)
+        Coefficients of the mixture of experts, or of the pool, for the next row. (The
+        prediction of "vaw" is smaller than theirs.)
     intercept_ : float or ndarray of shape (n_outputs,)
     expert_births_ : ndarray of shape (n_experts,) or list of n_outputs such
         The row, from 0, that is the first each living expert sees, ascending. The last
-        is the newborn, which sees its first row in the next round.
+        is the newborn, which sees its first row in the next round. With "auto", the
+        guard's; counts have none.
     expert_weights_ : ndarray of shape (n_experts,) or list of n_outputs such
-        Weights of the living experts in the next prediction; their sum is 1.
+        Weights of the living experts in the next prediction (with "auto", in the
+        guard's); their sum is 1.
+    member_weights_ : ndarray of shape (n_members,) or list of n_outputs such
+        How much of the pool's next prediction each member accounts for, in the order of
+        `sktvdenoise.ladder.LADDER` or `sktvdenoise.laplace.pool_members`; their sum is
+        1. Only with "auto".
     learning_rate_ : float or ndarray of shape (n_outputs,)
-        :math:`\eta` in force.
+        :math:`\eta` in force. This and what follows up to `constants_` isn't there with
+        "auto".
     bound_ : float or ndarray of shape (n_outputs,)
         B in force; infinite where there is none.
     label_bound_, row_bound_ : float or ndarray of shape (n_outputs,)
@@ -108,7 +126,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
 
     Notes
     -----
-    In round t the weights and the prediction are
+    At a rate, in round t the weights and the prediction are
 
     .. math::
 
@@ -161,7 +179,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     >>> from sktvdenoise import FLHRegressor
     >>> X = np.sin(np.arange(200.0))[:, None]
     >>> y = np.where(np.arange(200) < 100, 3.0, -1.0) * X[:, 0]
-    >>> model = FLHRegressor("ridge", learning_rate=1.0).fit(X, y)
+    >>> model = FLHRegressor().fit(X, y)
     >>> model.coef_.round(1)
     array([-1.])
     """
@@ -176,7 +194,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         expert="vaw",
         *,
         loss="squared",
-        learning_rate=DEFAULT_RATE["squared"],
+        learning_rate="auto",
         bound=None,
         pruning="aflh",
         alpha=1.0,
@@ -353,7 +371,8 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
 
     def _label_limit(self):
         """The largest label allowed; for "ons" and "ogd" `bound` is something else."""
-        return self.bound if self.expert in ("vaw", "ridge") else None
+        of_labels = self.expert in ("vaw", "ridge") and self.loss == "squared"
+        return self.bound if of_labels else None
 
     def _is_single(self):
         return self._single
@@ -375,26 +394,32 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
     Parameters
     ----------
     expert : {"ons", "ogd"}, default="ons"
-        The online Newton step, or online gradient descent.
-    learning_rate : {"theory"} or float, default=1.0
-        :math:`\eta`, how strongly losses change the experts' weights.
+        The online Newton step, or online gradient descent. With "auto" the experts of
+        the guard are those of "ons".
+    learning_rate : {"auto", "theory"} or float, default="auto"
+        How predictions are made; :math:`\eta`, how strongly losses change the experts'
+        weights.
 
+        - "auto": by a pool of regressions that follow their coefficients at different
+          paces (see `sktvdenoise.laplace`), with the learner of "theory", on rows
+          divided by the largest norm so far, as a guard: on every sequence the loss is
+          at most the guard's plus ln 100;
         - "theory": all constants from `bound` and the largest row so far, for which
           Theorem 14 of [1]_ holds. They suit rows of norms about 1 or less;
         - a float; 1 is a good value. "ons" takes it for the rate of its steps, too.
 
     bound : float, default=None
-        B, in units of one over features: the largest coefficient of the sequences to
-        compare with at the rate of "theory" (None: 1), the largest coefficient of an
-        expert at a float (None: any).
+        Refused with "auto". B, in units of one over features: the largest coefficient
+        of the sequences to compare with at the rate of "theory" (None: 1), the largest
+        coefficient of an expert at a float (None: any).
     pruning : {"aflh"} or None, default="aflh"
         As of `FLHRegressor`.
     alpha : float, default=1.0
-        At a float, "ons" starts with `alpha` times the identity, and "ogd" takes
-        :math:`H = \alpha R^2 / 4`, where R bounds the norms of the rows so far. Another
-        value than 1 is refused at the rate of "theory".
+        Refused with "auto". At a float, "ons" starts with `alpha` times the identity,
+        and "ogd" takes :math:`H = \alpha R^2 / 4`, where R bounds the norms of the rows
+        so far. Another value than 1 is refused at the rate of "theory".
     fit_intercept : bool, default=True
-        Whether a feature 1 is added to the rows.
+        Whether a feature 1 is added to the rows. False is refused with "auto".
 
     Attributes
     ----------
@@ -405,7 +430,7 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     expert_births_, expert_weights_ : ndarray of shape (n_experts,) or list of such
         As of `FLHRegressor`; one for each class where there are more than two.
-    learning_rate_, bound_, label_bound_, row_bound_, constants_
+    member_weights_, learning_rate_, bound_, label_bound_, row_bound_, constants_
         As of `FLHRegressor`.
     n_samples_seen_ : int
         Number of rows seen.
@@ -441,7 +466,7 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
         self,
         expert="ons",
         *,
-        learning_rate=DEFAULT_RATE["logistic"],
+        learning_rate="auto",
         bound=None,
         pruning="aflh",
         alpha=1.0,

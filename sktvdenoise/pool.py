@@ -98,7 +98,7 @@ class Guard(NamedTuple):
         return float(self.tripped and expit(self.excess / 13))
 
 
-def guard_update(guard, prediction, guarded, y, weight=1.0):
+def guard_update(guard, prediction, guarded, y, weight=1.0, patience=4.0):
     r"""One label on the account of a guard.
 
     Parameters
@@ -108,6 +108,8 @@ def guard_update(guard, prediction, guarded, y, weight=1.0):
         Of the forecaster, within :math:`1.5 B`, and of its guard, within `B`.
     y, weight : float
         Label and its weight.
+    patience : float, default=4.0
+        Excess from which the guard takes part.
 
     Returns
     -------
@@ -118,11 +120,11 @@ def guard_update(guard, prediction, guarded, y, weight=1.0):
     Notes
     -----
     The excess grows by :math:`w ((y - x)^2 - (y - g)^2)`. Until it exceeds
-    :math:`4 B^2 W` the share is 0. From then on it is counted anew, with labels drawn
-    in to the :math:`[-B, B]`, and weights to the `W`, of the rounds before, and the
-    share is :math:`1 / (1 + e^{-D / (13 B^2 W)})` for an excess `D`. In every round
-    the sum of the output's losses is at most the guard's plus :math:`20 B^2 W`. The
-    proof is in ``doc/auto.md``.
+    `patience` times :math:`B^2 W` the share is 0. From then on it is counted anew, with
+    labels drawn in to the :math:`[-B, B]`, and weights to the `W`, of the rounds
+    before, and the share is :math:`1 / (1 + e^{-D / (13 B^2 W)})` for an excess `D`.
+    With a patience of 4, the sum of the output's losses is in every round at most the
+    guard's plus :math:`20 B^2 W`. The proof is in ``doc/auto.md``.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def guard_update(guard, prediction, guarded, y, weight=1.0):
         excess *= (guard.bound / bound) ** 2 * (guard.weight_bound / weight_bound)
         gap, sum_of_errors = guarded - prediction, 2 * y - prediction - guarded
         excess += weight / weight_bound * (gap / bound) * (sum_of_errors / bound)
-    if not tripped and excess > 4:
+    if not tripped and excess > patience:
         excess, tripped = 0.0, True
     return Guard(excess, bound, weight_bound, tripped)
 

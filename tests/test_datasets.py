@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sktvdenoise.datasets import load_nile, make_signal
+from sktvdenoise.datasets import load_nile, make_drifting_regression, make_signal
 
 NAMES = ["blocks", "bumps", "heavisine", "doppler", "step", "walk"]
 # Donoho and Johnstone (1994), Table 1: knots; jumps of "blocks"; peaks and widths
@@ -160,3 +160,72 @@ def test_nile_in_other_shapes():
 def test_nile_is_a_fresh_copy_each_time():
     load_nile().target[:] = 0
     assert load_nile().target.min() == 456
+
+
+DRIFTS = [
+    {"drift": "still"},
+    {"n_jumps": 7},
+    {"drift": "walk", "step": 0.1},
+    {"n_jumps": 4, "n_drifting": 2},
+    {"drift": "walk", "n_drifting": 0, "spread": 3.0, "offset": -4.0},
+]
+
+
+@pytest.mark.parametrize("options", DRIFTS)
+def test_drifting_labels_are_those_of_the_coefficients(options):
+    X, y, coef, intercept = make_drifting_regression(
+        20000, 4, noise=0.25, correlation=0.5, random_state=0, **options
+    )
+    errors = y - intercept - np.sum(X * coef, axis=1)
+    assert np.std(errors) == pytest.approx(0.25, rel=0.03)
+    quiet = make_drifting_regression(
+        20000, 4, noise=0.0, correlation=0.5, random_state=0, **options
+    )
+    for with_noise, without in zip((X, coef, intercept), (quiet[0], *quiet[2:])):
+        np.testing.assert_array_equal(with_noise, without)
+
+
+def test_drifting_coefficients_change_where_they_should():
+    options = {"n_jumps": 7, "n_drifting": 2, "random_state": 1}
+    _, _, coef, intercept = make_drifting_regression(
+        300, 3, drifting_intercept=False, **options
+    )
+    changed = np.diff(coef, axis=0) != 0
+    assert changed[:, 0].sum() == changed[:, 1].sum() == 7
+    assert not changed[:, 2].any()
+    assert not np.diff(intercept).any()
+    _, _, coef, _ = make_drifting_regression(300, 3, drift="still", random_state=1)
+    assert not np.diff(coef, axis=0).any()
+
+
+def test_drifting_features_have_the_shape_asked_for():
+    X, _, coef, _ = make_drifting_regression(
+        100_000, 3, correlation=0.7, spread=3.0, offset=5.0, random_state=2
+    )
+    std = X.std(axis=0)
+    correlations = np.corrcoef(X.T)[np.triu_indices(3, 1)]
+    np.testing.assert_allclose(correlations, 0.7, atol=0.02)
+    np.testing.assert_allclose(X.mean(axis=0) / std, 5.0, rtol=0.02)
+    assert std.max() / std.min() > 10
+    assert np.abs(coef * std).max() < 5
+
+
+def test_a_drifting_walk_has_the_given_steps():
+    _, _, coef, _ = make_drifting_regression(
+        5000, 4, drift="walk", step=0.02, random_state=3
+    )
+    assert np.diff(coef, axis=0).std() * 2 == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"n_drifting": 6}, "n_drifting=6"),
+        ({"n_jumps": 1000}, "n_jumps=1000"),
+        ({"correlation": 1.0}, "correlation"),
+        ({"drift": "fast"}, "drift"),
+    ],
+)
+def test_drifting_parameters_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        make_drifting_regression(**options)

@@ -45,9 +45,13 @@ MODELS = {
     "counts, ons": FLHRegressor("ons", loss="poisson", learning_rate=1.0),
     "counts, ogd": FLHRegressor("ogd", loss="poisson", learning_rate=1.0),
     "own": FLHRegressor("ons", loss=PaperSquares(), learning_rate=0.5, alpha=10.0),
-    "classes, ons": FLHClassifier(),
-    "classes, ogd": FLHClassifier("ogd", pruning=None),
-    "classes, bounded": FLHClassifier(bound=0.3),
+    "classes, ons": FLHClassifier(learning_rate=1.0),
+    "classes, ogd": FLHClassifier("ogd", learning_rate=1.0, pruning=None),
+    "classes, bounded": FLHClassifier(learning_rate=1.0, bound=0.3),
+    "auto": FLHRegressor(),
+    "auto, guard": FLHRegressor("ridge", bound=50.0, pruning=None, alpha=0.1),
+    "auto, counts": FLHRegressor(loss="poisson"),
+    "auto, classes": FLHClassifier(pruning=None),
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -84,7 +88,16 @@ def progressive(model, X, y, w=None):
 
 def assert_same(a, b, X):
     assert a.n_samples_seen_ == b.n_samples_seen_
-    for name in ("coef_", "intercept_", "expert_births_", "expert_weights_"):
+    for name in (
+        "coef_",
+        "intercept_",
+        "expert_births_",
+        "expert_weights_",
+        "member_weights_",
+    ):
+        assert hasattr(a, name) == hasattr(b, name)
+        if not hasattr(a, name):
+            continue
         left, right = getattr(a, name), getattr(b, name)
         if isinstance(left, list):
             assert len(left) == len(right)
@@ -260,11 +273,13 @@ def test_one_outlier_does_not_last(model):
     if isinstance(model, FLHClassifier) or model.learning_rate == "theory":
         return
     X, y, _ = rows(model)
-    bound = model.bound if model.expert == "vaw" else None
-    y[50] = bound or 1e12
+    bounds_labels = model.expert in ("vaw", "ridge")
+    y[50] = (model.bound if bounds_labels else None) or 1e12
+    if model.learning_rate == "auto" and model.loss == "poisson":
+        y[50] = 1e6
     found = progressive(clone(model), X, y)
     assert np.isfinite(found).all()
-    if model.expert in ("vaw", "ridge"):
+    if bounds_labels:
         assert np.mean(np.abs(y - found)[-50:]) < 2
 
 
@@ -357,7 +372,7 @@ def test_classes_one_from_the_rest():
 
 def test_extreme_margins():
     X = np.repeat([[-1.0], [1.0]], 50, axis=0)
-    model = FLHClassifier(alpha=1e-3).fit(X, X[:, 0] > 0)
+    model = FLHClassifier(learning_rate=1.0, alpha=1e-3).fit(X, X[:, 0] > 0)
     with np.errstate(all="raise"):
         assert_array_equal(model.predict_proba([[-1e6], [1e6]]), [[1, 0], [0, 1]])
     wide = FLHClassifier().fit(np.array([[1e3], [-1e3]] * 20), [0, 1] * 20)
@@ -545,10 +560,10 @@ def test_every_parameter_acts_or_is_refused():
     for base in MODELS.values():
         if isinstance(base, FLHClassifier) or base.loss != "squared":
             continue
-        named = base.learning_rate if isinstance(base.learning_rate, str) else None
-        inert = INERT.get(named, {})
-        inert = inert.get(base.expert, ()) if isinstance(inert, dict) else inert
-        plain = clone(base).partial_fit_predict(X, y)
+        auto = base.learning_rate == "auto"
+        inert = INERT.get((base.learning_rate, base.loss if auto else base.expert), ())
+        plain = clone(base)
+        predictions = plain.partial_fit_predict(X, y)
         for name, value in changes.items():
             if getattr(base, name) == value:
                 continue
@@ -562,11 +577,43 @@ def test_every_parameter_acts_or_is_refused():
                 found = changed.partial_fit_predict(
                     X * np.linspace(1, 9, 200)[:, None], y
                 )
-                assert base.expert == "ons" or np.max(np.abs(found)) <= np.abs(y).max()
+                inside = np.max(np.abs(found)) <= np.abs(y).max()
+                assert inside or auto or base.expert == "ons"
+                if auto:
+                    with pytest.raises(ValueError, match="bound"):
+                        changed.fit(X, 2 * y)
             elif name == "expert" and base.bound is not None:
                 continue  # it means something else there
             else:
-                assert np.any(changed.partial_fit_predict(X, y) != plain), (base, name)
+                found = changed.partial_fit_predict(X, y)
+                if auto and name != "learning_rate":  # it is the guard's
+                    assert not np.array_equal(
+                        changed.expert_weights_, plain.expert_weights_
+                    ), (base, name)
+                else:
+                    assert np.any(found != predictions), (base, name)
+
+
+def test_what_auto_refuses():
+    X, y, _ = rows(FLHRegressor())
+    counts = np.maximum(np.round(y), 0)
+    for changes in (
+        {"bound": 2.0},
+        {"alpha": 2.0},
+        {"pruning": None},
+        {"expert": "ons"},
+        {"fit_intercept": False},
+    ):
+        name = next(iter(changes))
+        with pytest.raises(ValueError, match=f"{name}=.* does nothing"):
+            FLHRegressor(loss="poisson", **changes).fit(X, counts)
+        if name not in ("pruning", "expert"):
+            with pytest.raises(ValueError, match=f"{name}=.* does nothing"):
+                FLHClassifier(**changes).fit(X, y > 0)
+    with pytest.raises(ValueError, match="'vaw' or 'ridge'"):
+        FLHRegressor("ons").fit(X, y)
+    with pytest.raises(ValueError, match="give a number"):
+        FLHRegressor("ons", loss=PaperSquares()).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -640,7 +687,12 @@ WEIGHTS = {"check_sample_weight_equivalence_on_dense_data": ORDER}
             },
         ),
         (FLHClassifier(), WEIGHTS),
-        (FLHClassifier("ogd", bound=3.0, fit_intercept=False), WEIGHTS),
+        (
+            FLHClassifier("ogd", learning_rate=1.0, bound=3.0, fit_intercept=False),
+            WEIGHTS,
+        ),
+        (FLHRegressor(learning_rate="theory"), WEIGHTS),
+        (FLHClassifier(learning_rate=1.0), WEIGHTS),
     ],
     ids=lambda value: repr(value) if not isinstance(value, dict) else "",
 )

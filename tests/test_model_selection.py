@@ -461,7 +461,7 @@ def test_a_bar_on_request_changes_nothing(stream, capsys, monkeypatch):
         ({"y": None}, "y is None"),
         ({"X": [], "y": []}, "."),
         ({"sample_weight": [1.0, -1.0, 1.0]}, "sample_weight is negative.*row 1"),
-        ({"sample_weight": [1.0]}, "one weight per row"),
+        ({"sample_weight": [1.0]}, "one number per row"),
         ({"delay": -1}, "delay must be an integer >= 0, got -1"),
         ({"delay": 0.5}, "delay must be an integer >= 0, got 0.5"),
         ({"warmup_size": -1}, "warmup_size must be an integer >= 0"),

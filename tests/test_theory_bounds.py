@@ -124,7 +124,9 @@ def test_theorem_14_for_the_estimator(pruning):
     truth = np.repeat([[1.0, -1.0], [-1.0, -1.0], [0.0, 0.5]], 100, axis=0)
     y = np.clip(np.sum(X * truth, axis=1) + 0.3 * random.standard_normal(300), -1, 1)
     y[0] = 1.0
-    model = FLHRegressor("ons", bound=1.0, pruning=pruning, fit_intercept=False)
+    model = FLHRegressor(
+        "ons", learning_rate="theory", bound=1.0, pruning=pruning, fit_intercept=False
+    )
     y_pred = model.partial_fit_predict(X, y)
     constants = model.constants_
     for budget in (0.0, 1.0, 5.0):
