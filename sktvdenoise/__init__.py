@@ -25,6 +25,8 @@ A stream of noisy numbers arrives; what is its level now?
   `ExpertWeightsDisplay`, of what the experts made of a stream, and
   `RegretCurveDisplay`, of the regret of several estimators;
 - `sktvdenoise.datasets`: signals and regressions with their truth, and the Nile;
+- `sktvdenoise.theory`: the proof of the regret's rate, to be computed: conditions of
+  optimality, partitions, the decomposition, bounds with constants, and its streams;
 - `sktvdenoise.experts`, `sktvdenoise.linear_experts`, `sktvdenoise.aggregation`: the
   algorithms in a few lines of numpy; `sktvdenoise.ladder`, `sktvdenoise.laplace`: the
   pools of adaptive regression.
