@@ -391,7 +391,7 @@ cdef inline double clip(double x, double bound) noexcept nogil:
 cdef double forecast(Ladder* s, View* v, const double* x, Py_ssize_t stride,
                      double guarded) noexcept nogil:
     """Prediction with the guard's. On return s.output is that of the ladder alone."""
-    cdef double reach = (1.5 if s.tripped else 3.0) * s.bound
+    cdef double reach = (1.5 if s.tripped else 5.0) * s.bound
     cdef double share = share_of_guard(s)
     s.output = 0.0
     if s.round > 0:

@@ -263,7 +263,7 @@ def test_as_good_as_the_best_member(options, mean, most):
 
 
 def excess_limit(d):
-    return 4 * (d + 1) + 26
+    return 4 * (d + 1) + 46
 
 
 def play(X, choose, n, weight=None, guarded=None):
