@@ -10,15 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 from sktvdenoise._positions import check_labels, check_number, check_weights
 from sktvdenoise._problem import check_exposure
 from sktvdenoise._progressive import (
-    Recorded,
     can_go_on,
-    check_takes_weights,
     continued,
-    default_scoring,
     final_step,
     labelled,
-    score_of,
     skips_missing,
+)
+from sktvdenoise._recorded import (
+    Recorded,
+    check_takes_weights,
+    default_scoring,
+    score_of,
 )
 from sktvdenoise._regret_curve import (
     RegretCurve,

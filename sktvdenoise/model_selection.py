@@ -12,13 +12,15 @@ from sklearn.utils import _safe_indexing
 
 from sktvdenoise._console import progress_bar
 from sktvdenoise._progressive import (
-    METHODS,
     Learner,
-    Recorded,
     Rows,
     check_count,
-    default_scoring,
     lead,
+)
+from sktvdenoise._recorded import (
+    METHODS,
+    Recorded,
+    default_scoring,
     method_of,
     score_of,
 )

@@ -403,3 +403,12 @@ def test_scorers_are_checked_when_they_are_made(rows):
         scorer.set_params(learn=learn)
         with pytest.raises(TypeError, match=r"max_error.*takes no sample_weight"):
             scorer(FLHRegressor().fit(X, y), X, y, sample_weight=np.ones(80))
+
+
+def test_whole_numbers_that_are_no_floats_are_refused(rows):
+    """They are not rounded on their way."""
+    _, y = rows
+    X = np.arange(80) + 2**53
+    for delay in (0, 1):
+        with pytest.raises(ValueError, match=r"beyond 2\*\*53"):
+            progressive_val_predict(OnlineTVDenoiser(), X, y, delay=delay)
