@@ -14,23 +14,59 @@ CURVES = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 def in_order(X, y):
     """Positions and labels sorted by position, and the permutation that does it."""
     check_consistent_length(X, y)
-    positions = np.asarray(X)
-    if positions.ndim > 2 or (positions.ndim == 2 and positions.shape[1] != 1):
-        raise ValueError(
-            "X holds one position per row: its shape must be (n_samples,) or "
-            f"(n_samples, 1), got {positions.shape}."
-        )
-    positions = positions.reshape(-1)
-    if positions.dtype.kind not in "biufmMO" or any(
-        isinstance(position, str) for position in positions[:1]
-    ):
-        raise TypeError("X holds strings. Positions are numbers or dates.")
+    positions = column(X, "X")
+    refuse_unordered(positions, "X")
     order = np.argsort(positions, kind="stable")
     return positions[order], one_output(y, "y")[order], order
 
 
+def column(X, name):
+    """One position per row as a one-dimensional array."""
+    positions = np.asarray(X)
+    if positions.ndim > 2 or (positions.ndim == 2 and positions.shape[1] != 1):
+        raise ValueError(
+            f"{name} holds one position per row: its shape must be (n_samples,) or "
+            f"(n_samples, 1), got {positions.shape}."
+        )
+    positions = positions.reshape(-1)
+    if np.ma.isMaskedArray(X):
+        _refuse_missing(np.ma.getmaskarray(X).reshape(-1), name, "is masked")
+    if positions.dtype.kind not in "biufmMO" or any(
+        isinstance(position, str) for position in positions[:1]
+    ):
+        raise TypeError(f"{name} holds strings. Positions are numbers or dates.")
+    return positions
+
+
+def refuse_unordered(positions, name):
+    """Refuse positions that have no place in the order: NaN, NaT, NA, infinity."""
+    if positions.dtype.kind == "f":
+        bad = ~np.isfinite(positions)
+    elif positions.dtype.kind in "mM":
+        bad = np.isnat(positions)
+    elif positions.dtype.kind == "O":
+        bad = np.array([_has_no_place(position) for position in positions], dtype=bool)
+    else:
+        return
+    _refuse_missing(bad, name, "holds no position")
+
+
+def _has_no_place(position):
+    if position is None or type(position).__name__ in ("NaTType", "NAType"):
+        return True
+    if isinstance(position, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(position))
+    return isinstance(position, float) and not np.isfinite(position)
+
+
+def _refuse_missing(bad, name, what):
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"{name} {what} in row {row}: NaN, NaT or infinity.")
+
+
 def one_output(y, name):
-    y = check_labels(y, allow_nan=True)
+    y = check_labels(y, allow_nan=True, name=name)
     if y.ndim == 2 and y.shape[1] != 1:
         raise ValueError(f"One output can be drawn at a time; {name} has {y.shape[1]}.")
     return y.reshape(-1)

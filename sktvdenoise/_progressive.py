@@ -4,24 +4,26 @@ What evaluations and scorers share. Row t is predicted by an estimator that has
 learned rows 0, ..., t - 1 - delay and no other.
 """
 
+import re
+from collections.abc import Mapping
 from copy import deepcopy
-from inspect import signature
+from inspect import Parameter, signature
 from itertools import pairwise
 from numbers import Integral
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
 from sktvdenoise._positions import check_labels, check_weights
-
-METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+from sktvdenoise._problem import check_exposure
+from sktvdenoise._recorded import Recorded, method_of
+from sktvdenoise.losses import LOSSES
 
 
 class Learner:
@@ -32,6 +34,9 @@ class Learner:
     model : estimator
         Learns in place. In a pipeline a row goes from step to step: each learns it
         and hands it on as it transforms it then.
+    fitted : bool
+        Whether it has been fitted. Transformers without `partial_fit` then stay as
+        they are; otherwise there is nothing that they could be.
 
     Raises
     ------
@@ -40,11 +45,11 @@ class Learner:
         the others.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, *, fitted=False):
         *steps, (name, self.final) = _flat(model)
         self._transformers = [(step, _can_learn(step)) for _, step in steps]
         for (step_name, step), (_, learns) in zip(steps, self._transformers):
-            if not learns and not _is_fixed(step):
+            if not (learns or fitted or _is_fixed(step)):
                 _refuse(
                     step_name,
                     step,
@@ -57,13 +62,31 @@ class Learner:
 
     @property
     def takes_classes(self):
-        return "classes" in self._accepted
+        return "classes" in self._accepted or (
+            is_classifier(self.final) and self.takes("classes")
+        )
+
+    def takes(self, name):
+        """Whether partial_fit of the last step has such an argument."""
+        return name in self._accepted or any(
+            p.kind == Parameter.VAR_KEYWORD for p in self._accepted.values()
+        )
+
+    @property
+    def reads_floats(self):
+        """Whether whole numbers are taken as float64: once is faster than each."""
+        return not self._transformers and _is_of_this_package(
+            type(self.final).partial_fit
+        )
 
     def learn(self, X, y, params):
         for step, learns in self._transformers:
-            if learns:
-                step.partial_fit(X, y)
-            X = step.transform(X)
+            if not learns:
+                X = step.transform(X)
+            elif hasattr(step, "partial_fit_transform"):
+                X = step.partial_fit_transform(X)
+            else:
+                X = step.partial_fit(X, y).transform(X)
         self.final.partial_fit(X, y, **params)
 
     def transform(self, X):
@@ -81,18 +104,34 @@ class Learner:
         ``partial_fit_predict`` returns what ``predict`` would have, each row's
         before its label is seen; ``partial_fit_predict_proba`` likewise.
         """
-        if self._transformers:
-            return None
-        return getattr(self.final, f"partial_fit_{method}", None)
+        return None if self._transformers else self._final_pass(self.final, method)
+
+    @staticmethod
+    def _final_pass(final, method):
+        # Others may mean something else by the name, or predict otherwise.
+        names = "partial_fit", method, f"partial_fit_{method}"
+        if all(_is_of_this_package(getattr(type(final), n, None)) for n in names):
+            return getattr(final, names[-1])
+        return None
 
     def ignorant(self, X, y, params, method):
         """What is predicted before anything is learned, or None if that is refused.
 
         By its contract ``partial_fit_predict`` does not look at `y` for that.
         """
-        if self.one_pass(method) is None:
+        one_pass = self._final_pass(clone(self.final), method)
+        if one_pass is None:
             return None
-        return Learner(clone(self.final)).one_pass(method)(X, y, **params)
+        try:
+            X = self.transform(X)
+        except NotFittedError:
+            return None
+        return one_pass(X, y, **params)
+
+
+def _is_of_this_package(function):
+    module = getattr(function, "__module__", None) or ""
+    return module.partition(".")[0] == __name__.partition(".")[0]
 
 
 def can_go_on(model, X):
@@ -101,7 +140,7 @@ def can_go_on(model, X):
     Denoisers can't go back: their rows must not lie before the last one learned.
     """
     try:
-        learner = Learner(model)
+        learner = Learner(model, fitted=True)
     except TypeError:
         return False
     last = getattr(learner.final, "_last_position", None)
@@ -111,7 +150,12 @@ def can_go_on(model, X):
 
 
 def _flat(model, name=None):
-    """Names and steps of a pipeline and of those inside it."""
+    """Names and steps of a pipeline and of those inside it; of a search, its best."""
+    if isinstance(model, FrozenEstimator) or hasattr(model, "partial_fit"):
+        # A pipeline has no partial_fit.
+        return [(name, model)]
+    if hasattr(model, "best_estimator_"):
+        return _flat(model.best_estimator_, name)
     if not isinstance(model, Pipeline):
         return [(name, model)]
     return [
@@ -120,6 +164,11 @@ def _flat(model, name=None):
         if step is not None and not isinstance(step, str)
         for pair in _flat(step, name)
     ]
+
+
+def final_step(model):
+    """The last step of a pipeline, or the model itself."""
+    return _flat(model)[-1][1]
 
 
 def _can_learn(step):
@@ -159,30 +208,60 @@ class Rows:
     """
 
     def __init__(self, learner, X, y, sample_weight=None, params=None):
+        if issparse(X):
+            X = X.tocsr()
+        elif np.ma.isMaskedArray(X):
+            X = np.where(np.ma.getmaskarray(X), np.nan, X.data)
+        elif learner.reads_floats and _is_exact(X):
+            X = X.astype(float)
         self.X, self.n_samples = X, _num_samples(X)
-        final = learner.final
-        if y is not None and not is_regressor(final):
-            self.y = np.asarray(y)
-            check_consistent_length(X, self.y)
-            if not self.n_samples:
-                raise ValueError("X has 0 rows.")
-        else:
-            self.y = check_labels(y, self.n_samples, allow_nan=skips_missing(final))
+        self.y = self._labels(learner.final, y)
         self.seen = labelled(self.y)
         self._by_row, self._constant, self._once = {}, {}, {}
-        for name, value in (params or {}).items():
+        self.weights = self.exposure = None
+        if params is None:
+            params = {}
+        if not isinstance(params, Mapping):
+            raise TypeError(f"params must be a dict, got {params!r}.")
+        if sample_weight is not None:
+            if "sample_weight" in params:
+                raise ValueError(
+                    "sample_weight is given twice: as an argument, and in params."
+                )
+            self.weights = check_weights(
+                sample_weight, self.n_samples, allow_all_zero=True
+            )
+            params = {**params, "sample_weight": self.weights}
+        for name, value in params.items():
+            if name in ("X", "y") or not learner.takes(name):
+                raise TypeError(
+                    f"{type(learner.final).__name__}.partial_fit takes no further "
+                    f"argument {name}."
+                )
+            if name == "exposure" and value is not None and self.y.dtype.kind == "f":
+                value = self.exposure = check_exposure(value, self.y)
             if name == "classes":
                 self._once[name] = value
             elif hasattr(value, "__len__") and _num_samples(value) == self.n_samples:
                 self._by_row[name] = value
             else:
                 self._constant[name] = value
-        self.weights = None
-        if sample_weight is not None:
-            self.weights = check_weights(
-                sample_weight, self.n_samples, allow_all_zero=True
-            )
-            self._by_row["sample_weight"] = self.weights
+
+    def _labels(self, final, y):
+        if y is None or is_regressor(final):
+            return check_labels(y, self.n_samples, allow_nan=skips_missing(final))
+        check_consistent_length(self.X, y)
+        if not self.n_samples:
+            raise ValueError("X has 0 rows.")
+        missing = np.ma.getmaskarray(y) if np.ma.isMaskedArray(y) else False
+        y = np.asarray(y)
+        if y.dtype.kind == "c":
+            raise ValueError("Complex data not supported: y holds complex numbers.")
+        missing = (missing | _is_missing(y)).reshape(len(y), -1).any(axis=1)
+        if missing.any() and is_classifier(final) and not skips_missing(final):
+            row = int(np.argmax(missing))
+            raise ValueError(f"Input y contains NaN (first in row {row}).")
+        return y
 
     def add_classes(self):
         """All classes of `y`, as the first call of a classifier's partial_fit needs."""
@@ -193,6 +272,14 @@ class Rows:
     @property
     def classes(self):
         return self._once.get("classes")
+
+    def expected(self, found, start, stop):
+        """Predictions of the labels themselves: a rate is one per unit of exposure."""
+        if self.exposure is None or "predict" not in found:
+            return found
+        rates = found["predict"]
+        units = self.exposure[start:stop].reshape(-1, *[1] * (rates.ndim - 1))
+        return found | {"predict": units * rates}
 
     def features(self, start, stop):
         return _cut(self.X, start, stop)
@@ -216,6 +303,25 @@ def labelled(y):
     if y.dtype.kind != "f":
         return np.ones(len(y), dtype=bool)
     return ~np.isnan(y.reshape(len(y), -1)).any(axis=1)
+
+
+def _is_exact(X):
+    """Whether these are integers that float64 tells apart."""
+    if type(X) is not np.ndarray or X.dtype.kind not in "iu" or not X.size:
+        return False
+    return -(2**53) < X.min() and X.max() < 2**53
+
+
+def _is_missing(y):
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype.kind != "O":
+        return np.zeros(y.shape, dtype=bool)
+    found = [
+        v is None or type(v).__name__ == "NAType" or (isinstance(v, float) and v != v)
+        for v in y.flat
+    ]
+    return np.reshape(found, y.shape)
 
 
 def _cut(array, start, stop):
@@ -289,9 +395,13 @@ def _prediction(learner, rows, t, method, delay):
 
 
 class _naming_rows:
-    """What is raised within the block tells which rows were at hand."""
+    """What is raised within the block tells which rows were at hand.
+
+    A row that a message names is counted from the first of them.
+    """
 
     def __init__(self, start, stop):
+        self._start = start
         self._where = f"row {start}" if stop == start + 1 else f"rows {start}:{stop}"
 
     def __enter__(self):
@@ -299,129 +409,35 @@ class _naming_rows:
 
     def __exit__(self, kind, error, traceback):
         if isinstance(error, Exception):
-            error.add_note(f"At {self._where} of the stream.")
+            note = f"At {self._where} of the stream."
+            named = re.search(r"\brow (\d+)|\w\[(\d+)\]", str(error))
+            if named and self._start:
+                row = int(named[1] or named[2])
+                note = f"Row {row} here is row {self._start + row} of the stream."
+            error.add_note(note)
 
 
-def _if_model_has(method):
-    return available_if(lambda self: hasattr(self._model, method))
-
-
-class Recorded:
-    """An estimator that gives, for its rows, predictions that were made before.
-
-    Scorers of scikit-learn take it for the estimator that made them.
-
-    Parameters
-    ----------
-    model : estimator
-        What made them.
-    found : dict of str to ndarray
-        Predictions by method. Another method raises `Wanted`.
-    classes : ndarray or None
-        Its classes where it has not learned yet.
-    """
-
-    def __init__(self, model, found, classes=None):
-        self._model, self._found, self._classes = model, found, classes
-
-    def at(self, kept):
-        """Its predictions for some of the rows."""
-        found = {method: values[kept] for method, values in self._found.items()}
-        return Recorded(self._model, found, self._classes)
-
-    def _give(self, method):
-        if method not in self._found:
-            raise Wanted(method)
-        return self._found[method]
-
-    @_if_model_has("predict")
-    def predict(self, X):
-        return self._give("predict")
-
-    @_if_model_has("predict_proba")
-    def predict_proba(self, X):
-        return self._give("predict_proba")
-
-    @_if_model_has("predict_log_proba")
-    def predict_log_proba(self, X):
-        return self._give("predict_log_proba")
-
-    @_if_model_has("decision_function")
-    def decision_function(self, X):
-        return self._give("decision_function")
-
-    @property
-    def classes_(self):
-        return getattr(self._model, "classes_", self._classes)
-
-    def __sklearn_is_fitted__(self):
-        return True
-
-    def __sklearn_tags__(self):
-        return get_tags(self._model)
-
-
-class Wanted(TypeError):
-    """A scorer's wish for predictions of another method."""
-
-    def __init__(self, method):
-        super().__init__(
-            f"The scorer asks for {method} besides other predictions: one method is "
-            "called for each scorer."
-        )
-        self.method = method
-
-
-def default_scoring(model):
-    """What judges a model if nothing is said: finite on one row and constant labels."""
-    if is_regressor(model):
-        return "neg_mean_squared_error"
-    if is_classifier(model):
-        return "accuracy"
-    raise TypeError(
-        f"{type(model).__name__} is neither a regressor nor a classifier: scoring must "
-        "be given."
-    )
-
-
-def method_of(scorer, model, rows):
-    """The method whose predictions a scorer asks for."""
-    X, y = rows.X, rows.y
-    if not rows.seen.all():
-        X, y = _safe_indexing(X, np.flatnonzero(rows.seen)), y[rows.seen]
-    try:
-        scorer(Recorded(model, {}, rows.classes), X, y)
-    except Wanted as wanted:
-        return wanted.method
-    raise TypeError(f"{scorer!r} asks for none of {', '.join(METHODS)}.")
-
-
-def score_of(scorer, estimator, X, y, weights=None):
-    """The score as a float."""
-    params = {} if weights is None else {"sample_weight": weights}
-    return float(scorer(estimator, X, y, **params))
-
-
-def continued(estimator, X, y, scoring, sample_weight=None):
+def continued(estimator, X, y, scorer, sample_weight=None, params=None):
     """A fitted estimator goes on, on a copy: its predictions and the rows.
 
     Parameters
     ----------
-    scoring : str or callable
+    scorer : callable
         What will judge them.
 
     Returns
     -------
-    scorer : callable
     recorded : Recorded
     rows : Rows
     """
-    learner = Learner(deepcopy(estimator))
-    rows = Rows(learner, X, y, sample_weight)
-    scorer = check_scoring(scoring=scoring)
+    # Estimators know the losses of the package by their identity.
+    shared = {id(loss): loss for loss in LOSSES.values()}
+    learner = Learner(deepcopy(estimator, shared), fitted=True)
+    rows = Rows(learner, X, y, sample_weight, params)
     method = method_of(scorer, estimator, rows)
     ((_, _, found),) = lead(learner, rows, [method])
-    return scorer, Recorded(estimator, found), rows
+    found = rows.expected(found, 0, rows.n_samples)
+    return Recorded(estimator, found), rows
 
 
 def check_count(name, value, *, below=None):

@@ -3,18 +3,20 @@
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from sktvdenoise._plot_rows import (
     BLACK,
     CURVES,
     GREY,
+    column,
     draw_line,
     literal,
+    refuse_unordered,
     shorten_dates,
 )
-from sktvdenoise._positions import check_number
+from sktvdenoise._positions import check_labels, check_number, check_weights
+from sktvdenoise._progressive import check_count, labelled
 from sktvdenoise._regret_curve import (
     RegretCurve,
     check_prediction,
@@ -22,6 +24,7 @@ from sktvdenoise._regret_curve import (
     losses,
 )
 from sktvdenoise.metrics import tv_oracle
+from sktvdenoise.model_selection import progressive_val_predict
 
 __all__ = ["RegretCurveDisplay"]
 
@@ -185,7 +188,7 @@ class RegretCurveDisplay:
                 zorder=1,
             )
         if knee > 0:
-            ax.set_xscale("symlog", linthresh=knee)
+            ax.set_xscale("symlog", linthresh=_power_of_ten(knee))
         ax.set_xlim(budgets[0], budgets[-1])
         static = np.array([curve.static for curve in curves])
         whole = np.array([curve.loss for curve in curves])
@@ -193,15 +196,18 @@ class RegretCurveDisplay:
         if static.min() > 1e-9 * whole.max():
             ax.set_yscale("log")
         elif linear > 0:
-            ax.set_yscale("symlog", linthresh=linear)
+            ax.set_yscale("symlog", linthresh=_power_of_ten(linear))
             ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
         first, second = self._units()
         ax.set(xlabel=f"budget of total variation C{first}", ylabel=f"regret{second}")
         ax.legend()
 
     def _plot_regrets(self, ax, curves_kwargs):
+        marker = "o" if len(self.positions) == 1 else "none"
         self.regrets_ = {
-            name: draw_line(ax, self.positions, regret, curves_kwargs, **style)
+            name: draw_line(
+                ax, self.positions, regret, curves_kwargs, marker=marker, **style
+            )
             for (name, regret), style in zip(self.regrets.items(), styles(self.regrets))
         }
         ax.axhline(0.0, color=GREY, linewidth=0.8, zorder=1)
@@ -227,6 +233,7 @@ class RegretCurveDisplay:
         tv_budget=None,
         bound=None,
         sample_weight=None,
+        warmup_size=0,
         positions=None,
         axes=None,
         unit=None,
@@ -236,21 +243,22 @@ class RegretCurveDisplay:
         """Plot the regret of streaming estimators.
 
         Each is cloned and the clone goes through the rows in their order: what counts
-        are its predictions, made before the labels were seen. The estimators
+        are its predictions, made before the labels were seen, as by
+        :func:`~sktvdenoise.model_selection.progressive_val_predict`. The estimators
         themselves are not changed.
 
         Parameters
         ----------
         estimator : estimator instance, or dict of str to estimator instance
-            With ``partial_fit_predict``, as
-            :class:`~sktvdenoise.OnlineTVDenoiser`. Of several, the keys are names in
-            the legend.
+            With ``partial_fit``, as :class:`~sktvdenoise.OnlineTVDenoiser`, or
+            pipelines that end in such. Of several, the keys are names in the legend.
 
         X : array-like of shape (n_samples,) or (n_samples, n_features)
             Rows, in order.
 
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels. Several outputs share a budget.
+            Labels. Several outputs share a budget. NaN passes if all estimators have
+            ``missing="skip"``: these rows are left out.
 
         tv_budget : float, default=None
             With a budget the regret over time is drawn, too.
@@ -261,7 +269,10 @@ class RegretCurveDisplay:
         sample_weight : float or array-like of shape (n_samples,), default=None
             Factors >= 0 of the rows' losses, also for the estimators. None means 1.
 
-        positions : array-like of shape (n_samples,), default=None
+        warmup_size : int >= 0, default=0
+            Number of first rows that are learned and left out of the picture.
+
+        positions : array-like of shape (n_samples,) or (n_samples, 1), default=None
             Where rows are drawn on the axis of time. None counts them from 1.
 
         axes : sequence of matplotlib Axes, default=None
@@ -286,25 +297,34 @@ class RegretCurveDisplay:
         ValueError
             If an estimator refuses the data, or as `from_predictions`.
         TypeError
-            If an estimator has no ``partial_fit_predict``.
+            If an estimator can't learn row by row.
+        NotFittedError
+            If an estimator can't predict before it has learned something:
+            `warmup_size` must then be positive.
         ImportError
             If matplotlib is not installed.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         if not isinstance(estimator, dict):
             estimator = {type(estimator).__name__: estimator}
-        for model in estimator.values():
-            if not hasattr(model, "partial_fit_predict"):
-                raise TypeError(
-                    f"{type(model).__name__} has no partial_fit_predict, which "
-                    "predicts each row before it sees the label. Give predictions made "
-                    "otherwise to from_predictions."
-                )
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         predictions = {
-            name: clone(model).partial_fit_predict(X, y, **weights)
+            name: progressive_val_predict(
+                model, X, y, sample_weight=sample_weight, warmup_size=warmup_size
+            )
             for name, model in estimator.items()
         }
+        labels = check_labels(y, allow_nan=True)
+        check_count("warmup_size", warmup_size, below=len(labels))
+        kept = np.flatnonzero(labelled(labels[warmup_size:]))
+        rows = kept + warmup_size
+        if not len(rows):
+            raise ValueError("Input y contains NaN in every row: nothing to draw.")
+        if sample_weight is not None:
+            sample_weight = check_weights(sample_weight, len(labels))[rows]
+        where = np.arange(1, len(labels) + 1) if positions is None else positions
+        positions = _checked_positions(where, len(labels))[rows]
+        predictions = {name: values[kept] for name, values in predictions.items()}
+        y = labels[rows]
         return cls.from_predictions(
             y,
             predictions,
@@ -354,7 +374,7 @@ class RegretCurveDisplay:
             Factors >= 0 of the rows' losses; None means 1. A zero leaves a row out,
             as the first, of which nothing could be known.
 
-        positions : array-like of shape (n_samples,), default=None
+        positions : array-like of shape (n_samples,) or (n_samples, 1), default=None
             Where rows are drawn on the axis of time: numbers or datetime64. None counts
             them from 1.
 
@@ -406,6 +426,8 @@ class RegretCurveDisplay:
             bound = float(np.abs(counted).max()) or None
         else:
             check_number("bound", bound, positive=True, finite=True)
+        at = np.arange(1, len(y) + 1) if positions is None else positions
+        at = _checked_positions(at, len(y))
         display = cls(
             curves=_curves(y, weights, lost),
             bound=bound,
@@ -414,12 +436,6 @@ class RegretCurveDisplay:
             position_name=position_name,
         )
         if tv_budget is not None:
-            at = np.arange(1, len(y) + 1) if positions is None else positions
-            at = np.asarray(at)
-            if at.shape != (len(y),):
-                raise ValueError(
-                    f"positions must have the shape ({len(y)},), got {at.shape}."
-                )
             oracle = tv_oracle(y, tv_budget, sample_weight=weights).comparator
             best = losses(y, oracle, weights)
             rows = np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).astype(int)
@@ -436,6 +452,16 @@ def _curves(y, weights, lost):
     return {name: replace(curve, loss=float(v.sum())) for name, v in lost.items()}
 
 
+def _checked_positions(positions, n_samples):
+    at = column(positions, "positions")
+    if len(at) != n_samples:
+        raise ValueError(
+            f"positions must have the shape ({n_samples},), got {at.shape}."
+        )
+    refuse_unordered(at, "positions")
+    return at
+
+
 def styles(names):
     """Colours and dashes that differ, and labels to the letter."""
     for i, name in enumerate(names):
@@ -444,6 +470,11 @@ def styles(names):
             "color": CURVES[i % len(CURVES)],
             "linestyle": STYLES[(i // len(CURVES) + i) % len(STYLES)],
         }
+
+
+def _power_of_ten(value):
+    """The next one below, so that the ticks nearest to 0 are a decade from it."""
+    return 10.0 ** np.floor(np.log10(value))
 
 
 def drawn_budgets(curve, tv_budget=None):
@@ -455,7 +486,7 @@ def drawn_budgets(curve, tv_budget=None):
     """
     last = max(curve.tv_budget[-1], tv_budget or 0.0)
     if curve.alphas[0] == 0:  # constant labels
-        return 0.0, np.linspace(0.0, last or 1.0, 2)
+        return 0.0, np.linspace(0.0, last or 1.0, 100)
     knee = 0.01 * curve.oracle_loss[0] / (2 * curve.alphas[0])
     budgets = np.geomspace(knee, last, 400)
     budgets[-1] = last

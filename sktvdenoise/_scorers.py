@@ -2,19 +2,25 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.validation import check_is_fitted
 
 from sktvdenoise._positions import check_labels, check_number, check_weights
+from sktvdenoise._problem import check_exposure
 from sktvdenoise._progressive import (
-    Recorded,
     can_go_on,
     continued,
-    default_scoring,
+    final_step,
     labelled,
-    score_of,
     skips_missing,
+)
+from sktvdenoise._recorded import (
+    Recorded,
+    check_takes_weights,
+    default_scoring,
+    score_of,
 )
 from sktvdenoise._regret_curve import (
     RegretCurve,
@@ -40,10 +46,19 @@ class _ContinuedScorer(BaseEstimator):
     # Not a wish for metadata, although `score` has it as an argument.
     __metadata_request__score = {"estimator": UNUSED}
 
-    def __call__(self, estimator, X, y, *, sample_weight=None, truth=None):
-        return self.score(estimator, X, y, sample_weight=sample_weight, truth=truth)
+    def __call__(
+        self, estimator, X, y, *, sample_weight=None, exposure=None, truth=None
+    ):
+        return self.score(
+            estimator,
+            X,
+            y,
+            sample_weight=sample_weight,
+            exposure=exposure,
+            truth=truth,
+        )
 
-    def score(self, estimator, X, y, *, sample_weight=None, truth=None):
+    def score(self, estimator, X, y, *, sample_weight=None, exposure=None, truth=None):
         """Score rows; higher is better.
 
         Parameters
@@ -56,6 +71,9 @@ class _ContinuedScorer(BaseEstimator):
             Labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 for learning and score.
+        exposure : float or array-like of shape (n_samples,), default=None
+            Time or size that counts `y` were taken over, for learning; what is judged
+            is exposure times the rate that is predicted.
         truth : array-like of the shape of y, default=None
             What predictions are judged by in place of `y`, which is learned.
 
@@ -63,18 +81,28 @@ class _ContinuedScorer(BaseEstimator):
         -------
         score : float
         """
-        scoring = self._scoring(estimator)
+        self.check()
+        if hasattr(estimator, "fit"):
+            check_is_fitted(estimator)
+        scorer = check_scoring(scoring=self._scoring(estimator, exposure))
+        if sample_weight is not None:
+            check_takes_weights(scorer)
         if self.learn and can_go_on(estimator, X):
-            scorer, estimator, rows = continued(estimator, X, y, scoring, sample_weight)
+            params = None if exposure is None else {"exposure": exposure}
+            estimator, rows = continued(estimator, X, y, scorer, sample_weight, params)
             y, seen, weights = rows.y, rows.seen, rows.weights
         else:
-            scorer = check_scoring(scoring=scoring)
             seen, weights = None, sample_weight
-            if skips_missing(estimator):
+            if skips_missing(final_step(estimator)):
                 y = check_labels(y, allow_nan=True)
                 seen = labelled(y)
             if weights is not None:
                 weights = check_weights(weights, len(y), allow_all_zero=True)
+            if exposure is not None:
+                units = check_exposure(exposure, check_labels(y, allow_nan=True))
+                rates = estimator.predict(X)
+                units = units.reshape(-1, *[1] * (rates.ndim - 1))
+                estimator = Recorded(estimator, {"predict": units * rates})
         if truth is not None:
             truth = np.asarray(truth)
             if truth.shape != np.shape(y):
@@ -103,8 +131,19 @@ class ProgressiveScorer(_ContinuedScorer):
         self.scoring = scoring
         self.learn = learn
 
-    def _scoring(self, estimator):
+    def _scoring(self, estimator, exposure):
         return self.scoring or default_scoring(estimator)
+
+    def check(self):
+        """Refuse parameters out of range."""
+        _check_learn(self.learn)
+        if isinstance(self.scoring, str):
+            get_scorer(self.scoring)
+        elif self.scoring is not None and not callable(self.scoring):
+            raise ValueError(
+                f"scoring must be a scorer's name, a scorer or None, got "
+                f"{self.scoring!r}."
+            )
 
 
 class DynamicRegretScorer(_ContinuedScorer):
@@ -115,12 +154,18 @@ class DynamicRegretScorer(_ContinuedScorer):
         self.bound = bound
         self.learn = learn
 
-    def _scoring(self, estimator):
-        self.check()
+    def _scoring(self, estimator, exposure):
+        if exposure is not None:
+            raise ValueError(
+                "Counts with an exposure have no regret of squared losses: the "
+                "sequences compared with would be of counts, not of rates. "
+                "make_progressive_scorer scores them."
+            )
         return self._negative_regret
 
     def check(self):
         """Refuse parameters out of range."""
+        _check_learn(self.learn)
         if self.tv_budget is not None:
             check_number("tv_budget", self.tv_budget, finite=True)
         if self.bound is not None:
@@ -142,6 +187,11 @@ class DynamicRegretScorer(_ContinuedScorer):
         return oracle.loss - loss
 
 
+def _check_learn(learn):
+    if not isinstance(learn, bool | np.bool_):
+        raise ValueError(f"learn must be True or False, got {learn!r}.")
+
+
 def make_dynamic_regret_scorer(tv_budget=None, *, bound=None, learn=True):
     """Make a scorer from minus the dynamic regret, for searches and cross-validation.
 
@@ -156,10 +206,12 @@ def make_dynamic_regret_scorer(tv_budget=None, *, bound=None, learn=True):
         of the sequence; without, what the charge reckons with, by default the
         largest label that is scored.
     learn : bool, default=True
-        Whether an estimator with `partial_fit` (or a pipeline of such) goes on
-        learning, on a copy, through the scored rows, each after its prediction.
-        Other estimators, and with False all, predict the rows as they are; so do
-        denoisers if the first row lies before the last one they were fitted to.
+        Whether an estimator with `partial_fit` goes on learning, on a copy, through
+        the scored rows, each after its prediction; also the last step of a pipeline,
+        whose transformers learn, too, or stay as they were fitted if they have no
+        `partial_fit`, and the best estimator of a search. Other estimators, and with
+        False all, predict the rows as they are; so do denoisers if the first row
+        lies before the last one they were fitted to.
 
     Returns
     -------
@@ -172,7 +224,8 @@ def make_dynamic_regret_scorer(tv_budget=None, *, bound=None, learn=True):
     Raises
     ------
     ValueError
-        If `tv_budget` is negative or not finite, or `bound` isn't positive.
+        If `tv_budget` is negative or not finite, `bound` isn't positive, or `learn`
+        isn't a boolean.
 
     See Also
     --------
@@ -233,9 +286,15 @@ def make_progressive_scorer(scoring=None, *, learn=True):
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y, sample_weight=None, truth=None)``, higher is better;
-        `estimator` is fitted and is not changed. With `truth` the predictions are
+        ``scorer(estimator, X, y, sample_weight=None, exposure=None, truth=None)``,
+        higher is better; `estimator` is fitted and is not changed. With `exposure`
+        counts are judged by exposure times the rate. With `truth` the predictions are
         judged by it, while `y` is learned.
+
+    Raises
+    ------
+    ValueError
+        If `scoring` is no scorer, or `learn` isn't a boolean.
 
     See Also
     --------
@@ -251,7 +310,9 @@ def make_progressive_scorer(scoring=None, *, learn=True):
     >>> round(score)
     -2
     """
-    return ProgressiveScorer(scoring, learn=learn)
+    scorer = ProgressiveScorer(scoring, learn=learn)
+    scorer.check()
+    return scorer
 
 
 neg_dynamic_regret = make_dynamic_regret_scorer()

@@ -23,6 +23,7 @@ from sktvdenoise._plot_rows import (
     name_of,
     one_output,
 )
+from sktvdenoise._positions import check_labels
 from sktvdenoise._progressive import check_count
 from sktvdenoise._regret_curve import check_budgets
 from sktvdenoise.cross_validation import FusedLassoCV
@@ -306,11 +307,12 @@ def compare_denoisers(
     Raises
     ------
     ValueError
-        If lengths differ, there is more than one output, a label isn't finite, a
-        budget or a number is out of range, or there are not more than `n_splits`
-        rows.
+        If lengths differ, there is more than one output, a position, a label or the
+        truth isn't finite (the message names the row), a budget or a number is out of
+        range, or there are not more than `n_splits` rows.
     TypeError
-        If an estimator can't learn row by row.
+        If an estimator can't learn row by row, or `estimators` isn't a dict of them
+        by name.
 
     See Also
     --------
@@ -350,15 +352,10 @@ def compare_denoisers(
     True
     """
     positions, labels, order = in_order(X, y)
-    if np.isnan(labels).any():
-        raise ValueError("Input y contains NaN.")
+    check_labels(y)
     if truth is not None:
         truth = one_output(truth, "truth")
-        if truth.shape != labels.shape or np.isnan(truth).any():
-            raise ValueError(
-                f"truth must be a finite number for each label; it has shape "
-                f"{truth.shape}, y {labels.shape}."
-            )
+        check_labels(truth, len(labels), name="truth")
         truth = truth[order]
     n = len(labels)
     if not isinstance(n_splits, Integral) or n_splits < 2:
@@ -376,6 +373,13 @@ def compare_denoisers(
     tv_budgets = np.unique(check_budgets(tv_budgets))
     if estimators is None:
         estimators = {"OnlineTVDenoiser": OnlineTVDenoiser(keep_history=False)}
+    elif not isinstance(estimators, dict) or not all(
+        isinstance(name, str) for name in estimators
+    ):
+        raise TypeError(
+            "estimators must be a dict of estimators by their names, which are "
+            f"strings, got {estimators!r}."
+        )
 
     contenders = []
 

@@ -1,5 +1,7 @@
 """Online total-variation denoising of features: a causal filter of columns."""
 
+from copy import deepcopy
+
 import numpy as np
 from sklearn.base import (
     BaseEstimator,
@@ -51,10 +53,14 @@ class OnlineTVFilter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    The rows of each call are a stream from its beginning: nothing is carried over
-    from `fit` or from call to call, and the first rows of a test set are estimated
-    as if nothing had come before. Rows must be in the order of time; the spacing
-    doesn't count.
+    After `fit` the rows of each call are a stream from its beginning: nothing is
+    carried over from `fit` or from call to call, and the first rows of a test set are
+    estimated as if nothing had come before. What `partial_fit` learns is kept, in
+    O(log n) memory, and rows to transform are those that follow. Rows must be in the
+    order of time; the spacing doesn't count.
+
+    Parameters are read where a stream starts: in the first `partial_fit`, and after
+    `fit` in each `transform`.
 
     Equal to column by column
     ``OnlineTVDenoiser(...).fit(np.arange(n_samples), X[:, j]).values_``: an estimate
@@ -108,10 +114,55 @@ class OnlineTVFilter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             or has a value beyond `bound` or above 1e140.
         """
         self._check_rows(X, reset=True)
+        self.__dict__.pop("_streams", None)
         return self
 
+    def partial_fit(self, X, y=None):
+        """Learn rows that follow those learned before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in order of time.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : OnlineTVFilter
+
+        Raises
+        ------
+        ValueError
+            As `fit`, and if the columns are not those of the rows before. Nothing has
+            been learned then.
+        """
+        self._learn(X)
+        return self
+
+    def partial_fit_transform(self, X, y=None):
+        """Learn rows and return their estimates, as `transform` before would have.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows in order of time.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        estimates : ndarray of shape (n_samples, n_features)
+
+        Raises
+        ------
+        ValueError
+            As `partial_fit`.
+        """
+        return self._learn(X)
+
     def transform(self, X):
-        """Denoise each column causally, from its first row on.
+        """Denoise each column causally, as rows that follow those of `partial_fit`.
 
         Parameters
         ----------
@@ -122,24 +173,32 @@ class OnlineTVFilter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         estimates : ndarray of shape (n_samples, n_features)
             For each row and column the estimate of the level that is made with the
-            rows of `X` up to this one. A data frame as `set_output` says.
+            rows learned by `partial_fit` and those of `X` up to this one. A data
+            frame as `set_output` says.
 
         Raises
         ------
         NotFittedError
-            If `fit` has not been called.
+            If neither `fit` nor `partial_fit` has been called.
         ValueError
             As `fit`, and if the columns are not those of `fit`.
         """
         check_is_fitted(self)
         self._validate_params()
         X = self._check_rows(X, reset=False)
-        weights = np.ones(len(X))
-        estimates = np.empty_like(X, order="F")
-        for column, out in zip(X.T, estimates.T):
-            stream = Stream(self.learning_rate, self.bound, self.pruning == "aflh")
-            out[:] = stream.learn(column, weights)[1]
-        return estimates
+        return _pass(deepcopy(self._begun(X)), X)
+
+    def _learn(self, X):
+        self._validate_params()
+        X = self._check_rows(X, reset=not hasattr(self, "n_features_in_"))
+        self._streams = self._begun(X)
+        return _pass(self._streams, X)
+
+    def _begun(self, X):
+        if hasattr(self, "_streams"):
+            return self._streams
+        settings = self.learning_rate, self.bound, self.pruning == "aflh"
+        return [Stream(*settings) for _ in X.T]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -153,3 +212,12 @@ class OnlineTVFilter(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         check_size(X, self.bound, "X")
         return X
+
+
+def _pass(streams, X):
+    """Estimates of the columns by streams that learn them."""
+    weights = np.ones(len(X))
+    estimates = np.empty_like(X, order="F")
+    for stream, column, out in zip(streams, X.T, estimates.T):
+        out[:] = stream.learn(np.ascontiguousarray(column), weights)[1]
+    return estimates

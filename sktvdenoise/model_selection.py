@@ -2,6 +2,7 @@
 
 import time
 from contextlib import nullcontext
+from copy import deepcopy
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +12,15 @@ from sklearn.utils import _safe_indexing
 
 from sktvdenoise._console import progress_bar
 from sktvdenoise._progressive import (
-    METHODS,
     Learner,
-    Recorded,
     Rows,
     check_count,
-    default_scoring,
     lead,
+)
+from sktvdenoise._recorded import (
+    METHODS,
+    Recorded,
+    default_scoring,
     method_of,
     score_of,
 )
@@ -31,6 +34,8 @@ __all__ = [
 
 # With a bar, rows are predicted in so many blocks at least.
 _BAR_BLOCKS = 100
+# Estimators of this package predict and learn so many rows at once, or more.
+_AHEAD = 100
 
 
 def progressive_val_predict(
@@ -73,7 +78,8 @@ def progressive_val_predict(
     params : dict, default=None
         Further arguments of the last step's `partial_fit`. An array with n_samples
         rows is cut like `X`. `classes` goes to the first call; if it is needed and
-        not given, it is all of ``np.unique(y)``.
+        not given, it is all of ``np.unique(y)``. With an `exposure` predictions are
+        rates per unit of it.
     verbose : bool, default=False
         Whether to show a bar on standard error.
 
@@ -85,8 +91,8 @@ def progressive_val_predict(
     Raises
     ------
     TypeError
-        If the estimator, or a step of the pipeline, has no `partial_fit`, or it
-        lacks `method`. The message names it.
+        If the estimator, or a step of the pipeline, has no `partial_fit`, lacks
+        `method`, or `partial_fit` takes no such argument. The message names it.
     NotFittedError
         If the estimator can't predict before it has learned: `warmup_size` must then
         be larger than `delay`.
@@ -106,9 +112,10 @@ def progressive_val_predict(
     larger `warmup_size` leaves out first predictions and, for estimators that learn
     a batch as its rows one by one, changes none of the others.
 
-    An estimator with `partial_fit_predict` (`partial_fit_predict_proba` and so on
-    for other methods) makes all predictions in one call if there is no delay: they
-    are the same numbers. It also tells what it predicts before the first label.
+    Estimators of this package make all predictions in one call of
+    `partial_fit_predict` (or `partial_fit_predict_proba`) if there is no delay: they
+    are the same numbers. They also tell what they predict before the first label,
+    after transformers that need not learn, too.
 
     References
     ----------
@@ -178,7 +185,8 @@ def progressive_val_score(
     delay : int >= 0, default=0
         Number of rows by which labels are late.
     params : dict, default=None
-        Further arguments of `partial_fit`.
+        Further arguments of `partial_fit`. With an `exposure` counts are judged by
+        exposure times the rate.
     verbose : bool, default=False
         Whether to show a bar on standard error.
 
@@ -276,7 +284,8 @@ def iter_progressive_val_score(
     -------
     scores : iterator of ProgressiveScore
         Tuples ``(n_samples, score, seconds)``. Rows are predicted and learned as it
-        goes on.
+        goes on; it has copies of them. Estimators of this package are up to 100 rows
+        ahead of the scores, and their time is spread over them evenly.
 
     Raises
     ------
@@ -305,6 +314,9 @@ def iter_progressive_val_score(
             raise ValueError("step must be at least 1, got 0.")
     learner, rows = _prepared(estimator, X, y, sample_weight, params)
     _check_range(rows, warmup_size, delay)
+    if step is not None:
+        # What the caller does to the arrays meanwhile changes nothing.
+        rows = deepcopy(rows)
     single, scorers = _scorers(scoring, learner.final)
     for name, scorer in scorers.items():
         kind = None
@@ -324,20 +336,29 @@ def iter_progressive_val_score(
 def _scores(learner, rows, scorers, single, warmup_size, delay, step, verbose):
     first, n = warmup_size, rows.n_samples
     methods = sorted({scorer.method for scorer in scorers.values()})
-    stops = _stops(first, n, step, verbose=verbose)
+    at_once = len(methods) == 1 and not delay and learner.one_pass(methods[0])
+    size = step * -(-_AHEAD // step) if step and at_once else step
+    stops = _stops(first, n, size, verbose=verbose)
     blocks = lead(learner, rows, methods, first=first, delay=delay, stops=stops)
     seconds, started = 0.0, time.perf_counter()
     with progress_bar() if verbose else nullcontext() as show:
-        for start, stop, found in blocks:
-            seconds += time.perf_counter() - started
-            for scorer in scorers.values():
-                scorer.add(rows, start, stop, found[scorer.method])
+        for begin, end, found in blocks:
+            found = rows.expected(found, begin, end)
+            spent = (time.perf_counter() - started) / (end - begin)
+            inner = begin - (begin - first) % step + step if step else end
+            for stop in [*range(inner, end, step or 1), end]:
+                seconds += (stop - begin) * spent
+                for scorer in scorers.values():
+                    predictions = found[scorer.method][: stop - begin]
+                    scorer.add(rows, begin, stop, predictions)
+                found = {name: p[stop - begin :] for name, p in found.items()}
+                begin = stop
+                if stop == n or (step and (stop - first) % step == 0):
+                    score = {name: scorer.score() for name, scorer in scorers.items()}
+                    score = score[""] if single else score
+                    yield ProgressiveScore(stop - first, score, seconds)
             if verbose:
-                show(stop / n)
-            if stop == n or (step and (stop - first) % step == 0):
-                score = {name: scorer.score() for name, scorer in scorers.items()}
-                score = score[""] if single else score
-                yield ProgressiveScore(stop - first, score, seconds)
+                show(end / n)
             started = time.perf_counter()
 
 

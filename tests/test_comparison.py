@@ -204,11 +204,11 @@ def test_short_and_constant_series(y):
     ("changes", "message"),
     [
         ({"y": np.ones(9)}, "inconsistent numbers of samples"),
-        ({"y": np.r_[np.ones(9), np.nan]}, "NaN"),
+        ({"y": np.r_[np.ones(9), np.nan]}, "y contains NaN.*row 9"),
         ({"y": np.ones((10, 2))}, "One output"),
         ({"X": np.ones((10, 2))}, "one position per row"),
-        ({"truth": np.ones(9)}, "truth must be"),
-        ({"truth": np.r_[np.ones(9), np.nan]}, "truth must be"),
+        ({"truth": np.ones(9)}, r"truth has shape \(9,\)"),
+        ({"truth": np.r_[np.ones(9), np.nan]}, "truth contains NaN.*row 9"),
         ({"tv_budgets": [1, -1]}, "tv_budget must be a finite number"),
         ({"tv_budgets": np.inf}, "tv_budget must be a finite number"),
         ({"n_splits": 1}, "n_splits must be"),
@@ -232,3 +232,28 @@ def test_the_example_runs():
     runpy.run_path(str(EXAMPLE))
     assert len(pyplot.get_fignums()) >= 2
     pyplot.close("all")
+
+
+def test_positions_without_a_place_are_refused():
+    y = np.arange(10.0)
+    days = np.arange("2020-01-01", "2020-01-11", dtype="M8[D]")
+    for positions, missing in [
+        (np.arange(10.0), np.nan),
+        (np.arange(10.0), -np.inf),
+        (days, np.datetime64("NaT")),
+        (days.astype(object), None),
+    ]:
+        positions = positions.copy()
+        positions[5] = missing
+        with pytest.raises(ValueError, match="X holds no position in row 5"):
+            compare_denoisers(positions, y)
+    with pytest.raises(ValueError, match="X is masked in row 2"):
+        compare_denoisers(np.ma.array(y, mask=y == 2), y)
+
+
+@pytest.mark.parametrize(
+    "estimators", [OnlineTVDenoiser(), [OnlineTVDenoiser()], {1: OnlineTVDenoiser()}]
+)
+def test_estimators_have_names(estimators):
+    with pytest.raises(TypeError, match="estimators must be a dict"):
+        compare_denoisers(np.arange(10), np.ones(10), estimators=estimators)

@@ -1,5 +1,7 @@
 """OnlineTVFilter: the causal estimates of each column, in scikit-learn's company."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -194,3 +196,24 @@ def test_estimator_checks_of_scikit_learn(settings):
     assert by_status["failed"] == []
     assert {name for name, _ in by_status["xfail"]} == set(EXPECTED_FAILURES)
     assert len(by_status["passed"]) >= 40
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_rows_learned_are_those_before(table, settings):
+    whole = OnlineTVFilter(**settings).fit_transform(table)
+    model = OnlineTVFilter(**settings)
+    assert model.partial_fit(table[:100]) is model
+    for _ in range(2):
+        assert_array_equal(model.transform(table[100:]), whole[100:])
+    for t in range(100, 110):
+        found = model.partial_fit_transform(table[t : t + 1])
+        assert_array_equal(found, whole[t : t + 1])
+    kept = pickle.dumps(model)
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit([[1.0, np.nan, 0.0]])
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(table[:, :2])
+    assert pickle.dumps(model) == kept
+    assert_array_equal(pickle.loads(kept).transform(table[110:]), whole[110:])
+    # fit begins anew.
+    assert_array_equal(model.fit(table).transform(table), whole)

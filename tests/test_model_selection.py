@@ -253,7 +253,7 @@ def test_frozen_steps_stay_as_they_are():
         (FusedLasso(), "^FusedLasso"),
         (make_pipeline(StandardScaler(), Ridge()), "'ridge'"),
         (make_pipeline(PolynomialFeatures(), SGDRegressor()), "'polynomialfeatures'"),
-        (make_pipeline(OnlineTVFilter(), SGDRegressor()), "'onlinetvfilter'"),
+        (make_pipeline(OnlineTVFilter(), Ridge()), "'ridge'"),
         (
             make_pipeline(
                 make_pipeline(FunctionTransformer(), PolynomialFeatures()),

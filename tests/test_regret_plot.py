@@ -6,11 +6,14 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.linear_model import SGDRegressor
+from sklearn.linear_model import Ridge, SGDRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sktvdenoise import OnlineTVDenoiser, RegretCurveDisplay
 from sktvdenoise.datasets import make_signal
 from sktvdenoise.metrics import dynamic_regret, regret_curve, tv_oracle
+from sktvdenoise.model_selection import progressive_val_predict
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -60,8 +63,9 @@ def test_scale_is_linear_only_where_the_oracle_is_nearly_constant(rows):
     knee = display.axes_[0].xaxis.get_transform().linthresh
     curve = display.curves["last"]
     assert 0 < curve(knee) - curve.static <= 0.01 * curve.oracle_loss[0]
-    # Nor is it far below that.
-    assert curve(10 * knee) - curve.static > 0.01 * curve.oracle_loss[0]
+    # Nor is it far below that: the next power of ten.
+    assert np.log10(knee) == pytest.approx(round(np.log10(knee)), abs=1e-12)
+    assert curve(20 * knee) - curve.static > 0.01 * curve.oracle_loss[0]
 
 
 def test_negative_regret_is_shown(rows):
@@ -182,10 +186,10 @@ def test_given_estimators_are_not_changed(rows):
         assert pickle.dumps(model) == before
 
 
-def test_estimators_that_cannot_predict_first_are_refused(rows):
+def test_estimators_that_cannot_stream_are_refused(rows):
     y, _ = rows
-    with pytest.raises(TypeError, match="SGDRegressor has no partial_fit_predict"):
-        RegretCurveDisplay.from_estimator(SGDRegressor(), np.c_[y], y)
+    with pytest.raises(TypeError, match="Ridge can't learn row by row"):
+        RegretCurveDisplay.from_estimator(Ridge(), np.c_[y], y)
 
 
 def test_names_units_and_positions(rows):
@@ -315,3 +319,74 @@ assert "matplotlib.pyplot" not in sys.modules
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match="requires matplotlib"):
         RegretCurveDisplay.from_predictions([1, 2], [1, 1])
+
+
+def test_any_streaming_estimator_and_missing_labels(rows):
+    y, _ = rows
+    X = np.c_[np.arange(300.0)]
+    times = np.arange(300)[:, None] + 1000
+    models = {
+        "pipe": make_pipeline(StandardScaler(), SGDRegressor(random_state=0)),
+        "online": OnlineTVDenoiser(),
+    }
+    display = RegretCurveDisplay.from_estimator(
+        models, X, y, warmup_size=20, tv_budget=30, positions=times
+    )
+    for name, model in models.items():
+        found = progressive_val_predict(model, X, y, warmup_size=20)
+        expected = dynamic_regret(y[20:], found, tv_budget=30)
+        assert display.curves[name](30) == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_array_equal(display.positions, np.arange(1020, 1300))
+    gaps = y.copy()
+    gaps[[4, 77]] = np.nan
+    seen = ~np.isnan(gaps)
+    model = OnlineTVDenoiser(missing="skip")
+    weights = np.linspace(1, 2, 300)
+    display = RegretCurveDisplay.from_estimator(
+        model, X, gaps, tv_budget=30, sample_weight=weights
+    )
+    found = model.partial_fit_predict(X, gaps, weights)[seen]
+    expected = dynamic_regret(y[seen], found, tv_budget=30, sample_weight=weights[seen])
+    curve = display.curves["OnlineTVDenoiser"]
+    assert curve(30) == pytest.approx(expected, rel=1e-9)
+    assert curve.n_samples == 298
+    np.testing.assert_array_equal(display.positions, np.flatnonzero(seen) + 1)
+
+
+def test_positions_that_are_none_are_refused(rows, pyplot):
+    y, predictions = rows
+    times = np.arange("2020-01-01", "2020-10-27", dtype="M8[D]")
+    for positions, missing in [
+        (np.arange(300.0), np.nan),
+        (np.arange(300.0), np.inf),
+        (times, np.datetime64("NaT")),
+        (times.astype(object), None),
+    ]:
+        positions = positions.copy()
+        positions[5] = missing
+        with pytest.raises(ValueError, match="positions holds no position in row 5"):
+            RegretCurveDisplay.from_predictions(
+                y, predictions, tv_budget=1, positions=positions
+            )
+    with pytest.raises(TypeError, match="positions holds strings"):
+        RegretCurveDisplay.from_predictions(y, predictions, positions=np.full(300, "a"))
+    assert not pyplot.get_fignums()
+
+
+def test_ticks_next_to_zero_are_a_decade_away(rows):
+    y, predictions = rows
+    for factor in (1.0, 0.3, 7e-5):
+        scaled = {name: factor * x for name, x in predictions.items()}
+        display = RegretCurveDisplay.from_predictions(factor * y, scaled)
+        display.figure_.canvas.draw()
+        for axis in (display.axes_[0].xaxis, display.axes_[0].yaxis):
+            linear = axis.get_transform().linthresh
+            ticks = np.asarray(axis.get_majorticklocs())
+            assert np.abs(ticks[ticks != 0]).min() >= linear * (1 - 1e-12)
+
+
+def test_what_the_legend_lists_is_drawn():
+    display = RegretCurveDisplay.from_predictions([2.0], [1.0], tv_budget=1)
+    for line in (*display.curves_.values(), display.rate_):
+        assert len(line.get_xdata()) > 1
+    assert [line.get_marker() for line in display.regrets_.values()] == ["o"]
