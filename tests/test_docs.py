@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -10,7 +11,8 @@ import pytest
 
 import sktvdenoise
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 MODULES = [
     module.name
     for module in pkgutil.iter_modules(sktvdenoise.__path__, "sktvdenoise.")
@@ -51,3 +53,41 @@ def test_readme_snippets_run(tmp_path, monkeypatch):
     namespace = {}
     for snippet in snippets:
         exec(compile(snippet, str(README), "exec"), namespace)
+
+
+@pytest.fixture
+def pages():
+    path = ROOT / "doc" / "pages.py"
+    if not path.exists():
+        pytest.skip("tests run without the repository")
+    spec = importlib.util.spec_from_file_location("pages", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_api_page_lists_every_public_name_once(pages):
+    listed = [path for paths in pages.listing().values() for path in paths]
+    assert len(set(listed)) == len(listed)
+
+    def found(path):
+        module, name = path.rsplit(".", 1)
+        return getattr(importlib.import_module(module), name)
+
+    known = {id(found(path)) for path in listed}
+    for module in (sktvdenoise, *pages.modules().values()):
+        for name in module.__all__:
+            assert name == "__version__" or id(getattr(module, name)) in known, name
+    # Nothing else, and what the package offers goes by that name.
+    for path in listed:
+        module, name = path.rsplit(".", 1)
+        assert name in importlib.import_module(module).__all__
+        assert (module == "sktvdenoise") == (name in sktvdenoise.__all__)
+    page = pages.page()
+    assert all(f"   {path.removeprefix('sktvdenoise.')}\n" in page for path in listed)
+
+
+def test_every_public_module_has_a_heading_on_the_api_page(pages):
+    shorts = {name.removeprefix("sktvdenoise.") for name in MODULES}
+    public = {name for name in shorts if not name.startswith("_")}
+    assert public == set(pages.MODULES)
