@@ -24,7 +24,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -124,6 +124,7 @@ warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.
 
 # ---- looks ----
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"sktvdenoise {release}"
 html_static_path = ["_static"]

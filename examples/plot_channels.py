@@ -47,16 +47,40 @@ print("pieces:", alone.n_pieces_, "and", joint.n_pieces_)
 assert error["together"] < 0.85 * error["each on its own"]
 assert joint.n_pieces_ < alone.n_pieces_
 
-fig, axes = plt.subplots(2, 2, figsize=(10, 6), sharex=True, sharey=True)
-fig.set_layout_engine("constrained")
-for ax, channel in zip(axes.flat, range(4)):
-    ax.plot(minutes, y[:, channel], ".", color="#BBBBBB", markersize=3)
-    ax.plot(minutes, truth[:, channel], color="black", linewidth=1)
-    ax.plot(minutes, alone.values_[:, channel], color="#D55E00", linestyle="--")
-    ax.plot(minutes, joint.values_[:, channel], color="#0072B2", linewidth=2)
-    ax.set_title(f"sensor {channel + 1} of {d}")
-fig.supxlabel("minute")
-fig.supylabel("reading (standard deviations of the noise)")
-names = ["reading", "truth", "denoised on its own", "denoised together"]
-fig.legend(axes[0, 0].lines, names, loc="outside upper center", ncols=4)
+# %%
+# Two of the channels at the left. At the right is every step of every channel, the
+# larger the bigger: alone, they step where the noise makes them, and mostly at
+# different times.
+
+fig = plt.figure(figsize=(10, 5), layout="constrained")
+axes = fig.subplot_mosaic([["first", "steps"], ["second", "steps"]])
+for ax, channel in zip([axes["first"], axes["second"]], [0, 3]):
+    ax.plot(minutes, y[:, channel], ".", color="#BBBBBB", markersize=3, label="reading")
+    ax.plot(minutes, truth[:, channel], color="black", linewidth=1, label="truth")
+    for fit, color, style, name in [
+        (alone, "#D55E00", "--", "on its own"),
+        (joint, "#0072B2", "-", "together"),
+    ]:
+        ax.plot(minutes, fit.values_[:, channel], style, color=color, label=name)
+    ax.set_ylabel(f"sensor {channel + 1}\n(deviations of the noise)")
+axes["first"].legend(ncols=2, fontsize="small")
+axes["second"].set_xlabel("minute")
+
+steps = axes["steps"]
+for fit, color, shift, name in [
+    (alone, "#D55E00", 0.15, "on its own"),
+    (joint, "#0072B2", -0.15, "together"),
+]:
+    row, channel = np.nonzero(np.diff(fit.values_, axis=0))
+    size = np.abs(np.diff(fit.values_, axis=0)[row, channel])
+    steps.scatter(
+        row + 1, channel + 1 + shift, 60 * size, color=color, label=name, linewidth=0
+    )
+for k, jump in enumerate(jumps):
+    steps.axvline(
+        jump, color="black", linestyle=":", zorder=0, label=None if k else "truth"
+    )
+steps.set(xlabel="minute", ylabel="sensor", title="steps, by size", ylim=(0.3, 9.6))
+steps.set_yticks(range(1, d + 1))
+steps.legend(ncols=3, loc="upper center", fontsize="small")
 plt.show()

@@ -67,11 +67,25 @@ for width in widths[:-1]:
 assert excess(predicted) < 1.4 * rivals[best]
 assert excess(predicted) < 0.1 * rivals[n]
 
-fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
+# %%
+# Each dot is a day. A single one that is far off is a young expert that was lucky once.
+
+fig, (left, right) = plt.subplots(
+    1, 2, figsize=(10, 4.5), width_ratios=(3, 2), layout="constrained"
+)
 for k, (color, what) in enumerate([("#0072B2", "cold"), ("#D55E00", "wind")]):
-    ax.plot(days, coef[:, k], color="black", linestyle="--", linewidth=1.5, zorder=3)
-    ax.plot(days, known[:, k], color=color, label=f"{what}, as known that day")
-ax.plot([], [], color="black", linestyle="--", label="truth")
-ax.set(xlabel="day", ylabel="coefficient (MW per standard deviation)")
-ax.legend()
+    left.plot(days, known[:, k], ".", color=color, markersize=3, label=what)
+    left.plot(days, coef[:, k], color="black", linestyle="--", zorder=3)
+left.lines[-1].set_label("truth")
+left.set(
+    xlabel="day", ylabel="coefficient, as known that day\n(MW per standard deviation)"
+)
+left.legend(markerscale=3)
+right.plot(
+    widths, rivals.values(), "o-", color="#777777", label="ridge, last days only"
+)
+right.axhline(excess(predicted), color="#0072B2", label="adaptive, no window")
+right.set(xscale="log", yscale="log", xlabel="days in the window")
+right.set_ylabel("mean squared error to the truth (MW²)")
+right.legend()
 plt.show()

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from sktvdenoise import OnlineTVDenoiser
 
-dates, anomaly = pywt.data.nino()
+dates, sea = pywt.data.nino()
 heart = pywt.data.ecg().astype(float)
 
 
@@ -32,7 +32,7 @@ def predicted(y):
 
 coverages = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
 inside = {}
-for name, y in {"El Niño": anomaly, "electrocardiogram": heart}.items():
+for name, y in {"El Niño": sea, "electrocardiogram": heart}.items():
     x, std = predicted(y)
     z = np.abs(y - x)[20:] / std[20:]
     inside[name] = [np.mean(z <= norm.ppf(0.5 + c / 2)) for c in coverages]
@@ -42,8 +42,8 @@ for name, y in {"El Niño": anomaly, "electrocardiogram": heart}.items():
 fig, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4), width_ratios=(2, 1), layout="constrained"
 )
-x, std = predicted(anomaly)
-shown = slice(20, None)
+x, std = predicted(sea)
+shown = dates >= 1985
 left.fill_between(
     dates[shown],
     (x - 1.645 * std)[shown],
@@ -53,12 +53,12 @@ left.fill_between(
     linewidth=0,
     label="90 % interval, known beforehand",
 )
-out = np.abs(anomaly - x)[shown] > 1.645 * std[shown]
-left.plot(dates[shown], anomaly[shown], ".", color="#777777", label="inside")
-left.plot(dates[shown][out], anomaly[shown][out], "D", color="#D55E00", label="outside")
-left.set(xlabel="year", ylabel="anomaly of the sea's temperature (K)")
+out = np.abs(sea - x)[shown] > 1.645 * std[shown]
+left.plot(dates[shown], sea[shown], ".", color="#777777", label="inside")
+left.plot(dates[shown][out], sea[shown][out], "D", color="#D55E00", label="outside")
+left.set(xlabel="year", ylabel="sea's temperature, from its mean (°C)")
 left.legend(ncols=3, loc="lower left")
-left.set_ylim(-5, 5)
+left.set_ylim(-4.5, 4)
 right.plot([50, 100], [50, 100], color="black", linestyle=":", label="as asked")
 for share, color, marker in zip(inside.values(), ["#0072B2", "#D55E00"], "os"):
     right.plot(100 * coverages, 100 * np.array(share), marker + "-", color=color)

@@ -44,12 +44,12 @@ print({name: f"R² = {value:.2f}" for name, value in score.items()})
 assert score["filtered readings"] > score["raw readings"] + 0.1
 
 fig, axes = plt.subplots(
-    1, 2, figsize=(9, 4.5), sharex=True, sharey=True, layout="constrained"
+    1, 2, figsize=(9, 4.8), sharex=True, sharey=True, layout="constrained"
 )
 for ax, (name, x), color in zip(axes, predicted.items(), ["#D55E00", "#0072B2"]):
     ax.plot(load[future], x, ".", color=color, alpha=0.5, label="a minute")
     ax.axline((10, 10), slope=1, color="black", label="exact")
-    ax.set(title=f"{name}: R² = {score[name]:.2f}", xlabel="load (kW)", aspect="equal")
+    ax.set(title=f"{name}: R² = {score[name]:.2f}", xlabel="load (kW)")
     ax.legend(loc="upper left")
 axes[0].set_ylabel("predicted load (kW)")
 plt.show()

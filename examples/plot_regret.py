@@ -27,7 +27,7 @@ predictions = {
     ).partial_fit_predict(rows, y),
     "the last label again": np.r_[0, y[:-1]],
 }
-budget = path_variation(truth)
+budget = round(path_variation(truth))
 curves = {name: regret_curve(y, x) for name, x in predictions.items()}
 for name, curve in curves.items():
     print(f"{name:24} {curve(budget):8,.0f} at the truth's budget, {budget:.0f}")
