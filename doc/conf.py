@@ -116,6 +116,8 @@ sphinx_gallery_conf = {
     "prefer_full_module": {r"sktvdenoise\.[a-z_]+"},
     "remove_config_comments": True,
     "show_signature": False,
+    "capture_repr": (),
+    "write_computation_times": False,
     "within_subsection_order": "pages.GalleryOrder",
     "default_thumb_file": str(HERE / "images" / "nile.png"),
     "matplotlib_animations": False,

@@ -3,31 +3,37 @@
 import re
 
 from docutils import nodes
-from docutils.utils.math import MathError, latex2mathml
+from latex2mathml.converter import convert
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 
-# Commands that docutils doesn't know, by others that it does.
-_MACROS = {
-    r"\\(?:big|Big|bigg|Bigg)[lrm]?(?![A-Za-z])": "",
-    r"\\math(?:rel|bin|op|ord)\b": "",
-    r"\\tag\{(.*?)\}": r"\\qquad (\1)",
-}
-
 
 def to_mathml(formula, *, block):
-    """MathML of a formula; a MathError says what isn't understood."""
-    for pattern, known in _MACROS.items():
-        formula = re.sub(pattern, known, formula)
-    return latex2mathml.tex2mathml(formula, as_block=block)
+    """MathML of a formula in LaTeX; ValueError where a command isn't understood."""
+    # The numbers of formulas stand at their right.
+    formula = re.sub(r"\\tag\{(.*?)\}", r"\\qquad (\1)", formula.strip())
+    formula = re.sub(r"\\math(rel|bin)\b", "", formula)
+    if block and ("\\\\" in formula or "&" in formula) and "\\begin" not in formula:
+        formula = rf"\begin{{split}}{formula}\end{{split}}"
+    formula = formula.replace("{aligned}", "{split}")
+    try:
+        found = convert(formula, display="block" if block else "inline")
+    except Exception as error:
+        raise ValueError(
+            f"{type(error).__name__} in the formula {formula!r}"
+        ) from error
+    unknown = re.search(r">\s*(\\[A-Za-z]+|&<)", found)
+    if unknown:
+        raise ValueError(f"unknown {unknown[0][1:]} in the formula {formula!r}")
+    return found
 
 
 def _text(self, node, block):
     try:
-        return to_mathml(node.astext().strip(), block=block)
-    except MathError as error:
-        logger.warning("%s in %r", error, node.astext(), location=node)
+        return to_mathml(node.astext(), block=block)
+    except ValueError as error:
+        logger.warning("%s", error, location=node)
         return f"<code>{self.encode(node.astext())}</code>"
 
 
@@ -37,8 +43,7 @@ def visit_inline(self, node):
 
 
 def visit_block(self, node):
-    number = f'<span class="eqno">({node["number"]})</span>' if node["number"] else ""
-    self.body.append(f'<div class="math">{number}{_text(self, node, True)}</div>')
+    self.body.append(f'<div class="math">{_text(self, node, True)}</div>')
     raise nodes.SkipNode
 
 

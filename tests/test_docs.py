@@ -91,3 +91,14 @@ def test_every_public_module_has_a_heading_on_the_api_page(pages):
     shorts = {name.removeprefix("sktvdenoise.") for name in MODULES}
     public = {name for name in shorts if not name.startswith("_")}
     assert public == set(pages.MODULES)
+
+
+PAGES = sorted((ROOT / "doc" / "guide").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_snippets_of_the_guide_run(page):
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.S)
+    namespace = {}
+    for snippet in snippets:
+        exec(compile(snippet, str(page), "exec"), namespace)
