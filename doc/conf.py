@@ -95,8 +95,6 @@ numpydoc_validation_exclude = {
     # Results, which are not made by users: their fields are under Attributes.
     r"\.(DenoiserComparison|FusedLassoPath|OracleInequality|ProgressiveScore)$",
     r"\.(RegretCurve|TVOracle|neg_dynamic_regret)$",
-    # Methods between modules of the package.
-    r"\.(FusedLassoPath\.(at|within)|RegretCurve\.of)$",
 }
 
 # ---- pages in Markdown ----
@@ -162,10 +160,13 @@ def _resolve(app, env, node, contnode):
 
 
 def _skip(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every estimator: it has pages of its own.
+    """Leave out what is not for users of a class, or described elsewhere.
 
-    Fields of named tuples are described under Attributes.
+    That is what results are made by within the package; the fields of named tuples,
+    which stand under Attributes; what scikit-learn adds to every estimator.
     """
+    if name in ("at", "of", "within"):
+        return True
     if type(obj).__name__ in ("RequestMethod", "_tuplegetter"):
         return True
     if inspect.isroutine(obj) or isinstance(obj, property):

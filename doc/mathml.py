@@ -9,24 +9,36 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 
 
+# What LaTeX does by itself, told to the converter.
+_REWRITE = {
+    # The numbers of formulas stand at their right.
+    r"\\tag\{(.*?)\}": r"\\qquad (\1)",
+    r"\\math(rel|bin)\b": "",
+    r"\{aligned\}": "{split}",
+    # Thin spaces before a function, and after it where no bracket follows.
+    r"(?<=[\w}])\s*\\(?=(ln|log|exp|cosh)(?![a-z]))": r"\\,\\",
+    r"\\(ln|log|exp|cosh)(_\w)?\s*(?=\w|\\(?![bB]ig|left|[,;!]))": r"\\\1\2\\, ",
+}
+_BAR = '<mo stretchy="false">&#x0007C;</mo>'
+
+
 def to_mathml(formula, *, block):
     """MathML of a formula in LaTeX; ValueError where a command isn't understood."""
-    # The numbers of formulas stand at their right.
-    formula = re.sub(r"\\tag\{(.*?)\}", r"\\qquad (\1)", formula.strip())
-    formula = re.sub(r"\\math(rel|bin)\b", "", formula)
-    if block and ("\\\\" in formula or "&" in formula) and "\\begin" not in formula:
-        formula = rf"\begin{{split}}{formula}\end{{split}}"
-    formula = formula.replace("{aligned}", "{split}")
+    formula = formula.strip()
+    for pattern, known in _REWRITE.items():
+        formula = re.sub(pattern, known, formula)
+    if block:
+        formula = re.sub(r"\\(min|max|sup|inf)_", r"\\\1\\limits_", formula)
+        if ("\\\\" in formula or "&" in formula) and "\\begin" not in formula:
+            formula = rf"\begin{{split}}{formula}\end{{split}}"
     try:
         found = convert(formula, display="block" if block else "inline")
     except Exception as error:
-        raise ValueError(
-            f"{type(error).__name__} in the formula {formula!r}"
-        ) from error
+        raise ValueError(f"{type(error).__name__} in formula {formula!r}") from error
     unknown = re.search(r">\s*(\\[A-Za-z]+|&<)", found)
     if unknown:
-        raise ValueError(f"unknown {unknown[0][1:]} in the formula {formula!r}")
-    return found
+        raise ValueError(f"unknown {unknown[1]} in formula {formula!r}")
+    return found.replace(_BAR, _BAR.replace("<mo", '<mo lspace="0" rspace="0"'))
 
 
 def _text(self, node, block):

@@ -6,6 +6,7 @@ writes a notebook with its outputs for each script of the gallery that is named,
 default for three tutorials. A failing cell, a failing assertion in it, is an error.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def main(folder, *names):
         script = EXAMPLES / f"{name}.py"
         _, blocks = split_code_and_text_blocks(str(script))
         cells = jupyter_notebook(blocks, dict(DEFAULT_GALLERY_CONF), str(EXAMPLES))
-        notebook = nbformat.from_dict(cells)
+        notebook = nbformat.reads(json.dumps(cells), as_version=4)
         notebook.cells.insert(0, nbformat.v4.new_code_cell("%matplotlib inline"))
         NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
         path = folder / f"{name.removeprefix('plot_')}.ipynb"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 PACKAGE = "sktvdenoise"
 
-# In reading order, with the heading of each on the page.
+# In reading order, with the heading of each on the page; others follow by name.
 MODULES = {
     "online": "Online denoising",
     "filter": "Online denoising of features",
@@ -23,6 +23,8 @@ MODULES = {
     "comparison": "Comparison",
     "plotting": "Pictures",
     "datasets": "Data",
+    "baselines": "Baselines",
+    "theory": "Theory",
     "breakpoints": "Breakpoints",
     "losses": "Losses",
     "aggregation": "Aggregation: numpy references",
