@@ -126,9 +126,11 @@ GALLERY = (
     "plot_regret.py",
     "plot_late_labels.py",
     "plot_drift.py",
+    "plot_okun.py",
     "plot_pipeline.py",
     "plot_counts.py",
     "plot_channels.py",
+    "plot_river.py",
 )
 
 
