@@ -91,10 +91,12 @@ numpydoc_validation_checks = {
 }  # fmt: skip
 numpydoc_validation_exclude = {
     # Short references of the algorithms: formulas say more than tables of parameters.
-    r"\.(aggregation|breakpoints|experts|linear_experts|pool|losses)\.",
+    r"\.(aggregation|breakpoints|experts|ladder|laplace|linear_experts)\.",
+    r"\.(losses|pool)\.",
     # Results, which are not made by users: their fields are under Attributes.
     r"\.(DenoiserComparison|FusedLassoPath|OracleInequality|ProgressiveScore)$",
     r"\.(RegretCurve|TVOracle|neg_dynamic_regret)$",
+    r"\.theory\.(Bins|KKTConditions|RegretDecomposition)$",
 }
 
 # ---- pages in Markdown ----
@@ -178,12 +180,23 @@ def _skip(app, what, name, obj, skip, options):
 
 def _plain(app, what, name, obj, options, lines):
     """Docstrings are written to be read as text: protect what reads as markup."""
+    block, quoted = None, False  # indentation of a literal or math block; in backticks
     for i, line in enumerate(lines):
-        # ndarray of shape (n_features_in_,)
-        line = re.sub(r"(?<![`\w])(\w+)_(?=[,)])", r"\1\\_", line)
-        if what == "module":
-            line = re.sub(r"^\.\. \[(\d)\] ", r"\1. ", line)
-        lines[i] = line
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if block is not None and text and indent <= block:
+            block = None
+        if block is None:
+            # ndarray of shape (n_features_in_,)
+            line = re.sub(r"(?<![`\w])(\w+)_(?=[,)])", r"\1\\_", line)
+            if what == "module":
+                line = re.sub(r"^\.\. \[(\d)\] ", r"\1. ", line)
+            if "|" in line and "`" not in line and not quoted and text[:3] != ">>>":
+                line = line.replace("|", r"\|")  # an absolute value
+            lines[i] = line
+            if text.endswith("::"):
+                block = indent
+            quoted ^= text.count("`") % 2 == 1
 
 
 def setup(app):

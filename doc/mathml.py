@@ -15,6 +15,8 @@ _REWRITE = {
     r"\\tag\{(.*?)\}": r"\\qquad (\1)",
     r"\\math(rel|bin)\b": "",
     r"\{aligned\}": "{split}",
+    r"\\arg(?![a-z])": r"\\operatorname{arg}",
+    r"\\[bB]igg?[lrm]?\s*(?=\\[lr](?:ceil|floor|Vert|vert))": "",
     # Thin spaces before a function, and after it where no bracket follows.
     r"(?<=[\w}])\s*\\(?=(ln|log|exp|cosh)(?![a-z]))": r"\\,\\",
     r"\\(ln|log|exp|cosh)(_\w)?\s*(?=\w|\\(?![bB]ig|left|[,;!]))": r"\\\1\2\\, ",

@@ -14,6 +14,7 @@ PACKAGE = "sktvdenoise"
 MODULES = {
     "online": "Online denoising",
     "filter": "Online denoising of features",
+    "geometric_cover": "Geometric covers",
     "linear": "Adaptive regression and classification",
     "offline": "The fused lasso",
     "cross_validation": "Cross-validation",
@@ -30,6 +31,8 @@ MODULES = {
     "aggregation": "Aggregation: numpy references",
     "experts": "Experts: numpy references",
     "linear_experts": "Experts with covariates: numpy references",
+    "ladder": "The ladder of regressions: numpy references",
+    "laplace": "The pool for counts and classes: numpy references",
     "pool": "The pool: numpy references",
     "river": "As a model of river",
 }
@@ -109,9 +112,16 @@ def page():
 
 
 def write(path):
-    """Write the page where it is new, so that an unchanged one isn't built again."""
+    """Write the page where it is new, so that an unchanged one isn't built again.
+
+    Pages of names that aren't listed any more go.
+    """
     text = page()
     path.parent.mkdir(exist_ok=True)
+    listed = {name for names in listing().values() for name in names}
+    for old in (path.parent / "generated").glob("*.rst"):
+        if old.stem not in listed:
+            old.unlink()
     if not path.exists() or path.read_text("utf-8") != text:
         path.write_text(text, "utf-8")
 

@@ -55,18 +55,41 @@ def test_readme_snippets_run(tmp_path, monkeypatch):
         exec(compile(snippet, str(README), "exec"), namespace)
 
 
-@pytest.fixture
-def pages():
-    path = ROOT / "doc" / "pages.py"
+def script(name):
+    """A module of the documentation, which is not installed."""
+    path = ROOT / "doc" / name
     if not path.exists():
         pytest.skip("tests run without the repository")
-    spec = importlib.util.spec_from_file_location("pages", path)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_api_page_lists_every_public_name_once(pages):
+def test_formulas_become_mathml_or_are_refused():
+    pytest.importorskip("sphinx")
+    pytest.importorskip("latex2mathml")
+    to_mathml = script("mathml.py").to_mathml
+    text = re.sub(r"<.*?>", " ", to_mathml(r"|x| \le \tfrac32 B_{t-1}", block=False))
+    assert text.split() == "&#x0007C; x &#x0007C; &#x02264; 3 2 B t &#x02212; 1".split()
+    assert to_mathml(r"x &= 1 \\ y &= 2", block=True).count("<mtr>") == 2
+    assert "<munder>" in to_mathml(r"\min_u f(u) \tag{1}", block=True)
+    with pytest.raises(ValueError, match=r"unknown .*nonsense"):
+        to_mathml(r"\nonsense x", block=False)
+
+
+def test_broken_links_are_found(tmp_path):
+    broken = script("check_links.py").broken
+    (tmp_path / "a.html").write_text(
+        '<h1 id="top"></h1><a href="#top"></a><a href="b.html#here"></a>'
+        '<a href="b.html#there"></a><img src="c.png"><a href="https://x.test/y"></a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="here"></p>')
+    assert {target for _, target in broken(tmp_path)} == {"b.html#there", "c.png"}
+
+
+def test_the_api_page_lists_every_public_name_once():
+    pages = script("pages.py")
     listed = [path for paths in pages.listing().values() for path in paths]
     assert len(set(listed)) == len(listed)
 
