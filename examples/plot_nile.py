@@ -3,8 +3,8 @@ A stream, denoised live
 =======================
 
 Year by year the flow of the Nile at Aswan arrives. Before each year we predict it and
-say how sure we are; after it we learn. In 1899 the level fell by over a fifth. When could
-one have known?
+say how sure we are; after it we learn. In 1899 the level fell by over a fifth. When
+could one have known?
 """
 
 # %%
