@@ -85,7 +85,17 @@ class InterleavedKFold:
             yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
 
     def get_n_splits(self, X=None, y=None, groups=None):
-        """The number of folds."""
+        """The number of folds.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored.
+
+        Returns
+        -------
+        n_splits : int
+        """
         return self.n_splits
 
     def __repr__(self):

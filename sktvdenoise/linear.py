@@ -543,11 +543,22 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
     def partial_fit_predict(self, X, y, classes=None, sample_weight=None):
         """Go on learning, and return the classes predicted before each was seen.
 
-        Parameters and errors are those of `partial_fit`.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            As in `partial_fit`.
 
         Returns
         -------
         labels : ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            As in `partial_fit`.
         """
         probabilities = self.partial_fit_predict_proba(X, y, classes, sample_weight)
         return self._labels(probabilities)
@@ -555,11 +566,22 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
     def partial_fit_predict_proba(self, X, y, classes=None, sample_weight=None):
         """Go on learning, and return the probabilities given before each label.
 
-        Parameters and errors are those of `partial_fit`.
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            As in `partial_fit`.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
+
+        Raises
+        ------
+        ValueError
+            As in `partial_fit`.
         """
         if not self.__sklearn_is_fitted__():
             self._validate_params()

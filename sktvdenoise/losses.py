@@ -95,7 +95,7 @@ class Loss(ABC):
         return -np.inf, np.inf
 
     def extremes(self, radius, largest):
-        """Greatest |f'|, greatest f'' and least f'' over |u| <= radius.
+        """Greatest abs(f'), greatest f'' and least f'' over abs(u) <= radius.
 
         Labels are at most `largest` in absolute value. Read off 257 equally spaced u,
         the ends and 0 among them, at the least and the greatest label, where the

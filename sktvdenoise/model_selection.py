@@ -273,12 +273,13 @@ def iter_progressive_val_score(
 
     Parameters
     ----------
-    estimator, X, y, scoring, sample_weight, warmup_size, delay, params, verbose : \
-            object
+    estimator, X, y, scoring, sample_weight, warmup_size, delay, params : object
         As for :func:`progressive_val_score`.
     step : int >= 1 or None, default=1
         Number of rows from one score to the next; the last comes after the last row.
         None yields that only.
+    verbose : bool, default=False
+        As for :func:`progressive_val_score`.
 
     Returns
     -------
