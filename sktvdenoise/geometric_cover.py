@@ -94,6 +94,54 @@ class _CoverEstimator(LevelEstimator):
     # Predictions are asked of the experts, not of the past.
     keep_history = False
 
+    def partial_fit(self, X, y, sample_weight=None):
+        """Go on learning, row by row, with positions in any order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, 1)
+            Positions; they may go back, and repeat.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            As in `fit`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            As in `fit`, and if the number of outputs changes. Nothing of the batch has
+            been learned then.
+        """
+        return super().partial_fit(X, y, sample_weight)
+
+    def partial_fit_predict(self, X, y, sample_weight=None, *, return_std=False):
+        """Go on learning, and return what was predicted before each label.
+
+        Parameters
+        ----------
+        X, y, sample_weight : object
+            As in `partial_fit`.
+        return_std : bool, default=False
+            Whether to return the standard deviations of the errors, too.
+
+        Returns
+        -------
+        predictions : ndarray of the shape of y
+            They don't depend on how rows are cut into batches.
+        std : ndarray of the shape of y
+            Only with `return_std`.
+
+        Raises
+        ------
+        ValueError
+            As in `partial_fit`.
+        """
+        return super().partial_fit_predict(X, y, sample_weight, return_std=return_std)
+
     def predict(self, X, return_std=False):
         """Estimate the level at positions, from all labels seen.
 
@@ -306,8 +354,8 @@ class GeometricCoverDenoiser(_CoverEstimator):
     -----
     Cells count from 1 on either side of the origin. Interval `i` of level `k`,
     :math:`i \ge 1`, holds the cells :math:`i 2^k, \dots, (i + 1) 2^k - 1`; its expert
-    predicts the mean :math:`x^j` of the labels in it so far, or, without any, the label
-    of the nearest cell that has one. Awake are the experts :math:`A` whose interval
+    predicts the mean :math:`x^j` of the labels in it so far, or, without any, the last
+    label of the nearest cell that has one (of two as near, the mean of both). Awake are the experts :math:`A` whose interval
     holds the row's position. With weights :math:`v^j`, 1 at first,
 
     .. math::
@@ -484,7 +532,7 @@ class Aligator(_CoverEstimator):
             row = int(np.argmax(outside))
             raise ValueError(
                 f"X[{row}] = {positions[row]:g} is outside the grid from {low:g} to "
-                f"{high:g}."
+                f"{high:g}{', which is beyond it' if self.limits is None else ''}."
             )
 
     def _offsets(self, positions):
