@@ -186,6 +186,11 @@ class _FLH:
     def has_constants(self):
         return self.is_theory and self.base not in LEAST_SQUARES
 
+    @property
+    def _starts_from_label(self):
+        # The theorem's Newton step and descent start from 0, or from where they were.
+        return self.intercept and not self.has_constants
+
     def constants_of(self, state):
         """Constants of Example 13 in force."""
         return self._constants(self._n_coefficients(state), self._ranges(state))
@@ -247,7 +252,12 @@ class _FLH:
     def _settings(self, p, ranges):
         """Settings for rows within ranges."""
         settings = FLHSettings(
-            self.base, self.loss, self.intercept, self.pruned, prior=1 / self.alpha
+            self.base,
+            self.loss,
+            self.intercept,
+            self.pruned,
+            from_label=self._starts_from_label,
+            prior=1 / self.alpha,
         )
         bound = self._bound(ranges.label)
         if not self.is_theory:
@@ -258,6 +268,9 @@ class _FLH:
             smoothness = self.loss.scale * self.loss.smoothness(label)
             row = max(ranges.row, _SMALLEST_BOUND)
             low, high = self.loss.kept(label)
+            if self.base == "ons":
+                # In units of squared gradients, as are squared features over the rate.
+                settings = settings._replace(prior=self.rate / self.alpha)
             return settings._replace(
                 box=min(bound, LARGEST),
                 convexity=self.alpha * smoothness * row**2,
@@ -326,6 +339,7 @@ class FLHEngine(_FLH):
         header = _header(state)
         header["p"], header["intercept"] = p, self.intercept
         header["pruned"] = self.pruned
+        header["from_label"] = self._starts_from_label
         header["base"] = Base[self.base.upper()]
         header["loss"] = LossCode[type(self.loss).__name__.upper()]
         self._write(state, settings, self._first_ranges())

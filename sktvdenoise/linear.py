@@ -34,9 +34,10 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         What the experts do with the rows since their birth. With "auto", for squared
         loss, those of the guard: "vaw" or "ridge".
 
-        - "vaw": ridge regression with the row to be predicted counted in, its label
-          taken for 0, as of Vovk, Azoury and Warmuth; squared loss only;
-        - "ridge": ridge regression; squared loss only;
+        - "ridge": ridge regression, around the label before its birth; squared loss
+          only;
+        - "vaw": the same with the row to be predicted counted in, its label taken for
+          this one, as of Vovk, Azoury and Warmuth; squared loss only;
         - "ons": the online Newton step [3]_;
         - "ogd": online gradient descent with step 1 / (H k) in its k-th row.
 
@@ -76,12 +77,12 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         is refused for counts.
     alpha : float, default=1.0
         With "auto" it concerns the guard, and is refused for counts. For "vaw" and
-        "ridge" the penalty :math:`\alpha |\theta|^2`, in units of squared features, of
-        the intercept as well. At a float, "ons" starts with :math:`\alpha` times the
-        identity, and "ogd" takes :math:`H = \alpha b R^2`, where b bounds the second
-        derivative of the loss and R the norms of the rows so far. At the rate of
-        "theory" both have their constants from elsewhere, and another `alpha` than 1 is
-        refused.
+        "ridge" the penalty :math:`\alpha |\theta - \theta_0|^2`, in units of squared
+        features, of the intercept as well. At a float, "ons" starts with
+        :math:`\alpha / \eta` times the identity, and "ogd" takes :math:`H = \alpha b
+        R^2`, where b bounds the second derivative of the loss and R the norms of the
+        rows so far. At the rate of "theory" both have their constants from elsewhere,
+        and another `alpha` than 1 is refused.
     fit_intercept : bool, default=True
         Whether a feature 1 is added to the rows. False is refused with "auto".
 
@@ -89,7 +90,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     ----------
     coef_ : ndarray of shape (n_features_in_,) or (n_outputs, n_features_in_)
         Coefficients of the mixture of experts, or of the pool, for the next row. (The
-        prediction of "vaw" is smaller than theirs.)
+        experts of "vaw" draw their prediction to :math:`x^\top \theta_0`.)
     intercept_ : float or ndarray of shape (n_outputs,)
     expert_births_ : ndarray of shape (n_experts,) or list of n_outputs such
         The row, from 0, that is the first each living expert sees, ascending. The last
@@ -140,9 +141,17 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     rate of "theory", which is :math:`1 / (8 B^2)` for "vaw" and "ridge", else that of
     Example 13.
 
-    A newborn of "vaw" and "ridge" predicts the last label (without an intercept 0) in
-    its first row, then knows only the rows since its birth. A newborn of "ons" and
-    "ogd" starts from the coefficients of the mixture. The first prediction is 0.
+    The experts of "vaw" and "ridge" know only the rows since their birth, and are drawn
+    to :math:`\theta_0 = (0, \dots, 0, o)`, the origin o of the intercept being the label
+    before: that is what a newborn predicts first. (Without an intercept o is 0.) With
+    :math:`|o| \le B` the regret of "vaw" towards a :math:`\theta` is that of labels of
+    size 2 B towards :math:`\theta - \theta_0`. A newborn of "ons" and "ogd" starts from
+    the coefficients of the mixture.
+
+    The first prediction is 0. Then the first expert goes on as if it had started from
+    the first label (of counts, from its logarithm), but for "ons" and "ogd" at the rate
+    of "theory". So with an intercept the level of the labels doesn't matter at a float.
+    A later jump of many standard deviations of the noise is followed slowly by "ons".
 
     At the rate of "theory" a label, a row or a weight beyond all before raises its
     range to the double, or to what it is if that is more, and the experts start again
@@ -415,8 +424,8 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
     pruning : {"aflh"} or None, default="aflh"
         As of `FLHRegressor`.
     alpha : float, default=1.0
-        Refused with "auto". At a float, "ons" starts with `alpha` times the identity,
-        and "ogd" takes :math:`H = \alpha R^2 / 4`, where R bounds the norms of the rows
+        Refused with "auto". At a float, "ons" starts with :math:`\alpha / \eta` times the
+        identity, and "ogd" takes :math:`H = \alpha R^2 / 4`, where R bounds the norms of the rows
         so far. Another value than 1 is refused at the rate of "theory".
     fit_intercept : bool, default=True
         Whether a feature 1 is added to the rows. False is refused with "auto".

@@ -75,6 +75,10 @@ class Loss(ABC):
         """The label to expect at the prediction u: u itself."""
         return u
 
+    def start(self, y):
+        """What a learner whose first label is y may start from: here y itself."""
+        return y
+
     def check(self, y):
         """Return the labels, NaN among them kept, or raise ValueError."""
         return y
@@ -238,6 +242,9 @@ class Poisson(ExponentialFamily):
             )
         return y
 
+    def start(self, y):
+        return np.log(np.maximum(y, 0.5))
+
     def labels(self, largest):
         return 0.0, largest
 
@@ -303,6 +310,9 @@ class Logistic(ExponentialFamily):
                 f"Logistic {what}, but y holds another value (first in row {row})."
             )
         return y
+
+    def start(self, y):
+        return np.zeros_like(y)
 
     def labels(self, largest):
         return 0.0, 1.0

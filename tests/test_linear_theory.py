@@ -58,7 +58,7 @@ def losses_of_experts(engine, X, y, w):
         row = slice(t, t + 1)
         if t:
             settings, _, flh, _ = state
-            z = _predictions(settings, flh, X[t])
+            z = _predictions(settings, flh, engine._augmented(X)[t])
             experts[flh.births - 1, t] = w[t] * loss.scale * loss.value(y[t], z)
         state = engine.learn(state, X[row], y[row], w[row], out)
         own[t] = w[t] * loss.scale * loss.value(y[t], out[0])
@@ -71,13 +71,17 @@ def losses_of_experts(engine, X, y, w):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("pruned", [True, False])
 @pytest.mark.parametrize("kind", ["jumps", "drift", "wild"])
-@pytest.mark.parametrize("loss, base", SETTINGS)
-def test_interval_bound(loss, base, kind, pruned, weighted):
+@pytest.mark.parametrize(
+    "loss, base, intercept",
+    [(*s, False) for s in SETTINGS]
+    + [("squared", "vaw", True), ("squared", "ridge", True)],
+)
+def test_interval_bound(loss, base, intercept, kind, pruned, weighted):
     """sum over r..s of f(x) - f(x^r) <= ln(s) / eta, for all r <= s."""
     n, d = 90, 2
     X, y, _ = make_stream(loss, kind, n, d, size=1.0 if loss == "squared" else 0.3)
     w = np.random.default_rng(1).uniform(0.1, 1, size=n) if weighted else np.ones(n)
-    parameters = dict(bound=1.0, alpha=1.0, pruned=pruned, intercept=False)
+    parameters = dict(bound=1.0, alpha=1.0, pruned=pruned, intercept=intercept)
     engine = NumpyFLHEngine(base, LOSSES[loss], "theory", **parameters)
     own, experts, state = losses_of_experts(engine, X, y, w)
     rate = engine.rate_of(state)
