@@ -137,8 +137,8 @@ def _auto_engine(estimator, loss):
 class Ranges(NamedTuple):
     """Largest label, row norm and weight that an engine is prepared for.
 
-    A row beyond one of them raises it, to the double or to what the row has if that is
-    more. Infinite where it doesn't matter.
+    A row beyond one of them raises it, as `GROWTH` says or to what the row has if that
+    is more. Infinite where it doesn't matter.
     """
 
     label: float
@@ -148,13 +148,17 @@ class Ranges(NamedTuple):
     def widened(self, labels, norms, weights):
         """The ranges after rows, and whether one of them is beyond these."""
         seen = (labels, norms, weights)
-        new = Ranges(*(_widen(old, np.abs(s)) for old, s in zip(self, seen)))
+        new = Ranges(*map(_widen, self, map(np.abs, seen), GROWTH))
         return new, new != self
 
 
-def _widen(limit, values):
+# The constants of counts grow like the exponential of one of the norm, and more.
+GROWTH = Ranges(2.0, 1.25, 2.0)
+
+
+def _widen(limit, values, growth):
     while (beyond := values > limit * (1 + 1e-12)).any():
-        limit = max(2 * limit, float(values[np.argmax(beyond)]))
+        limit = max(growth * limit, float(values[np.argmax(beyond)]))
     return limit
 
 

@@ -1,13 +1,14 @@
 """Adaptive classification with covariates, row by row."""
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from sktvdenoise._linear_estimator import LinearEstimator
+from sktvdenoise._positions import refuse_not_finite
 
 __all__ = ["FLHClassifier"]
 
@@ -33,8 +34,11 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
           divided by the largest norm so far, as a guard: on every sequence the loss is
           at most the guard's plus ln 100;
         - "theory": all constants from `bound` and the largest row so far, for which
-          Theorem 14 of [1]_ holds. They suit rows of norms about 1 or less;
-        - a float; 1 is a good value. "ons" takes it for the rate of its steps, too.
+          Theorem 14 of [1]_ holds. They suit rows of norms about 1 or less. With
+          several features (the 1 of the intercept is one) nothing is guaranteed for
+          "ogd";
+        - a float; 1 is a good value for rows of norm 1 to 10, to which others should be
+          scaled. "ons" takes it for the rate of its steps, too.
 
     bound : float, default=None
         Refused with "auto". B, in units of one over features: the largest coefficient
@@ -194,6 +198,33 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
             self._validate_params()
         return self._probabilities(self._learn_rows(X, y, classes, sample_weight))
 
+    def partial_fit_predict_log_proba(self, X, y, classes=None, sample_weight=None):
+        """Go on learning, and return logarithms of the probabilities given before.
+
+        Parameters and errors are those of `partial_fit`.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+        """
+        if not self.__sklearn_is_fitted__():
+            self._validate_params()
+        return self._log_probabilities(self._learn_rows(X, y, classes, sample_weight))
+
+    def partial_fit_decision_function(self, X, y, classes=None, sample_weight=None):
+        """Go on learning, and return the log odds given before each label.
+
+        Parameters and errors are those of `partial_fit`.
+
+        Returns
+        -------
+        z : ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As of `decision_function`.
+        """
+        if not self.__sklearn_is_fitted__():
+            self._validate_params()
+        return self._log_odds(self._learn_rows(X, y, classes, sample_weight))
+
     def decision_function(self, X):
         """The log odds, each row as if it were the next.
 
@@ -207,10 +238,7 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
             With two classes those of the second; otherwise of each class against the
             rest.
         """
-        z = self._outputs(X)
-        if self._engine.predicts_mean:
-            z = logit(z)
-        return z[:, 0] if z.shape[1] == 1 else z
+        return self._log_odds(self._outputs(X))
 
     def predict_proba(self, X):
         """Probabilities of the classes, each row as if it were the next.
@@ -226,6 +254,21 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
             are divided by their sum.
         """
         return self._probabilities(self._outputs(X))
+
+    def predict_log_proba(self, X):
+        """Logarithms of the probabilities, each row as if it were the next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            Those of `predict_proba`. With two classes at a rate, or that of "theory",
+            they are finite where a probability is rounded to 0.
+        """
+        return self._log_probabilities(self._outputs(X))
 
     def predict(self, X):
         """The most probable class, each row as if it were the next.
@@ -261,7 +304,7 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
         if strange.any():
             row = int(np.argmax(strange))
             raise ValueError(
-                f"y[{row}] = {y[row]!r} is not one of the classes {known}."
+                f"y[{row}] = {y.tolist()[row]!r} is not one of the classes {known}."
             )
         positive = [1] if len(known) == 2 else range(len(known))
         columns = [(codes == k).astype(float) for k in positive]
@@ -284,6 +327,16 @@ class FLHClassifier(ClassifierMixin, LinearEstimator):
         uniform = np.full_like(means, 1 / means.shape[1])
         return np.divide(means, total, out=uniform, where=total > 0)
 
+    def _log_probabilities(self, outputs):
+        if outputs.shape[1] == 1 and not self._engine.predicts_mean:
+            return np.hstack([log_expit(-outputs), log_expit(outputs)])
+        with np.errstate(divide="ignore"):
+            return np.log(self._probabilities(outputs))
+
+    def _log_odds(self, outputs):
+        z = logit(outputs) if self._engine.predicts_mean else outputs
+        return z[:, 0] if z.shape[1] == 1 else z
+
     def _labels(self, probabilities):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
@@ -296,8 +349,12 @@ def _check_classes(y, n_samples, begins):
         )
     plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
     if begins or not plain or y.size == 0:
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        y = check_array(
+            y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y"
+        )
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "f":
+            refuse_not_finite(y, "y")
         check_classification_targets(y)
     if len(y) != n_samples:
         raise ValueError(

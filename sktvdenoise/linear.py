@@ -6,7 +6,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from sktvdenoise._engines import LARGEST
 from sktvdenoise._linear_classifier import FLHClassifier
-from sktvdenoise._linear_estimator import LinearEstimator
+from sktvdenoise._linear_estimator import TOO_LARGE, LinearEstimator
 from sktvdenoise._positions import check_labels, check_size
 from sktvdenoise._problem import check_exposure
 from sktvdenoise.losses import LOSSES, Loss
@@ -142,30 +142,36 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     The experts of "vaw" and "ridge" know only the rows since their birth, and are drawn
     to :math:`\theta_0 = (0, \dots, 0, o)`, where the origin o of the intercept is the
     label before: that is what a newborn predicts first. (Without an intercept o is 0.)
-    With :math:`|o| \le B` the regret of "vaw" towards a :math:`\theta` is that of labels
-    of size 2 B towards :math:`\theta - \theta_0`. A newborn of "ons" and "ogd" starts
-    from the coefficients of the mixture.
+    With :math:`|o| \le B` the regret of "vaw" towards coefficients :math:`\theta` is
+    that of labels of size 2 B towards :math:`\theta - \theta_0`. A newborn of "ons" and
+    "ogd" starts from the coefficients of the mixture.
 
     The first prediction is 0. Then the first expert goes on as if it had started from
     the first label (of counts, from its logarithm), but for "ons" and "ogd" at the rate
     of "theory". So with an intercept the level of the labels doesn't matter at a float.
     A later jump of many standard deviations of the noise is followed slowly by "ons".
 
-    At the rate of "theory" a label, a row or a weight beyond all before raises its
-    range to the double, or to what it is if that is more, and the experts start again
-    with this row as their first, from the mixture's prediction of it. There are
-    logarithmically many such starts. Weights count relative to 1.
+    At the rate of "theory" a label or a weight beyond all before raises its range to
+    the double, a row that of norms by a quarter, or to what it is if that is more. The
+    experts start again with this row as their first, from the mixture's prediction of
+    it. There are logarithmically many such starts. Weights count relative to 1. With
+    d coefficients up to B, labels up to Y and rows of norm up to R the constants of
+    counts contain :math:`\exp(6 R \sqrt d (B + R \max(e^{R \sqrt d B}, Y)))`, roughly:
+    only for small rows and counts they are floating-point numbers, otherwise a
+    ValueError says so.
 
     At a float predictions of the experts of "ons" and "ogd" are drawn in to three times
     the largest label so far, the rates of counts to twice the largest count plus 2, so
     that long first steps do no lasting harm.
 
-    Gradient descent has a guarantee only with a single feature of constant size, as
-    losses of several are not strongly convex.
+    "ogd" has a guarantee only with a single feature of constant size, as losses of
+    several are not strongly convex. At the rate of "theory" it may fail with them.
 
     The experts of "vaw" and "ridge" keep the inverse of their matrix as U D U' [4]_, so
-    that no digits are lost over millions of rows; a column that is on a scale of its
-    own, or depends on others, does no harm.
+    that no digits are lost over millions of rows, though a column be a million times as
+    large as another or depend on others. But the penalty counts squared features: a
+    column of small numbers is learned late, of size s after some :math:`\alpha / s^2`
+    rows, so scale such columns, or take a smaller `alpha`. "auto" hardly depends on it.
 
     Parameters are read where a stream starts: in `fit`, and in the first `partial_fit`.
 
@@ -358,18 +364,18 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
             seen = np.maximum(exposure, np.finfo(float).tiny)
             y = (y.T / seen).T
             weights = weights * exposure
-        check_size(y, LARGEST, "Label y")
+        check_size(y, LARGEST, "Label y", why=TOO_LARGE)
         single = y.ndim == 1
         columns = [y] if single else [np.ascontiguousarray(c) for c in y.T]
         if begins:
             begun = self._start(X, self.loss, len(columns))
         else:
             begun = self._engine, self._states
-            expected = () if self._single else (len(self._states),)
-            if y.shape[1:] != expected:
+            expected = "" if self._single else f" {len(self._states)}"
+            if y.shape[1:] != (() if self._single else (len(self._states),)):
                 raise ValueError(
                     f"y has shape {y.shape}, but the labels before had shape "
-                    f"{('n_samples', *expected)}."
+                    f"(n_samples,{expected})."
                 )
         outputs = self._learn(begun, original, X, columns, weights)
         if begins:

@@ -454,9 +454,11 @@ def example_13(loss, *, bound, label_bound, row_bound, n_features):
     found = Constants(*map(float, found))
     if not all(0 < v < np.inf for v in found):
         raise ValueError(
-            f"With rows of norm {R:g} the theory's constants for the loss "
-            f"{type(loss).__name__} leave the range of floating-point numbers: divide "
-            "X by a constant, or choose another learning_rate."
+            f"With rows of norm {R:g}, labels of size {label_bound:g} and {n_features} "
+            f"coefficients up to {B:g} the theory's constants for the loss "
+            f"{type(loss).__name__} leave the range of floating-point numbers: its "
+            f"experts may predict up to {R * root * (B + G):.3g}. Divide X by a "
+            "constant, or choose another learning_rate."
         )
     return found
 

@@ -433,11 +433,41 @@ def test_classes_one_from_the_rest():
     assert_array_equal(found, probabilities.argmax(axis=1))
 
 
+@pytest.mark.parametrize("rate", ["auto", "theory", 1.0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_everything_that_is_predicted_is_predicted_progressively(n_classes, rate):
+    X, y, w = rows(FLHClassifier())
+    X, y = X / 5, y * (y < n_classes)
+    model = FLHClassifier(learning_rate=rate)
+    classes = list(range(n_classes))
+    proba = clone(model).partial_fit_predict_proba(X, y, classes, w)
+    log_proba = clone(model).partial_fit_predict_log_proba(X, y, classes, w)
+    odds = clone(model).partial_fit_decision_function(X, y, classes, w)
+    assert_allclose(np.exp(log_proba), proba, rtol=1e-12)
+    step = clone(model).partial_fit(X[:150], y[:150], classes, w[:150])
+    at = slice(150, 151)
+    assert_allclose(step.predict_log_proba(X[at]), log_proba[at], rtol=1e-12)
+    assert_allclose(step.decision_function(X[at]), odds[at], rtol=1e-11)
+    if n_classes == 2:
+        assert odds.shape == (200,)
+        assert_allclose(expit(odds), proba[:, 1], rtol=1e-12)
+    else:
+        assert odds.shape == (200, 3)
+        one = expit(odds)
+        assert_allclose(one / one.sum(axis=1, keepdims=True), proba, rtol=1e-11)
+    for method in ("decision_function", "predict_log_proba"):
+        with pytest.raises(ValueError, match="alpha"):
+            getattr(FLHClassifier(alpha=-1), f"partial_fit_{method}")(X, y)
+
+
 def test_extreme_margins():
     X = np.repeat([[-1.0], [1.0]], 50, axis=0)
     model = FLHClassifier(learning_rate=1.0, alpha=1e-3).fit(X, X[:, 0] > 0)
     with np.errstate(all="raise"):
         assert_array_equal(model.predict_proba([[-1e6], [1e6]]), [[1, 0], [0, 1]])
+        z = model.decision_function([[-1e6], [1e6]])
+        logs = model.predict_log_proba([[-1e6], [1e6]])
+        assert_allclose(logs, [[0, z[0]], [-z[1], 0]], atol=1e-300)
     wide = FLHClassifier().fit(np.array([[1e3], [-1e3]] * 20), [0, 1] * 20)
     assert np.isfinite(wide.predict_proba([[1e3], [0.0]])).all()
 
@@ -468,15 +498,18 @@ def test_bad_rows_change_nothing(model):
     bad, huge = X.copy(), X.copy()
     bad[3, 1], huge[5, 0] = np.nan, 1e31
     cases = [
-        ((bad, y, w), "NaN"),
+        ((bad, y, w), "X contains NaN .*row 3"),
+        ((pd.DataFrame(bad), y, w), "X contains NaN .*row 3"),
         ((X[:0], y[:0], w[:0]), "0 sample"),
-        ((np.where(np.isnan(bad), np.inf, bad), y, w), "infinity"),
+        ((np.where(np.isnan(bad), np.inf, bad), y, w), "infinity .*row 3"),
+        ((np.where(np.isnan(bad), "a", X), y, w), r"X\[3\] is no number: '?.*'a'"),
         ((huge, y, w), r"X\[5\]"),
         ((X[:, :1], y, w), "feature"),
         ((X, y[:-1], w), "same number of rows"),
         ((X, y, -w), "negative"),
         ((X, y, w[:-1]), "sample_weight"),
         ((X, y, np.where(w > 0, np.nan, w)), "NaN"),
+        ((X, y, np.where(w > 0, 1e31, w)), r"sample_weight\[0\] .*the largest"),
     ]
     for arguments, message in cases:
         with pytest.raises(ValueError, match=message):
@@ -486,6 +519,9 @@ def test_bad_rows_change_nothing(model):
             with pytest.raises(ValueError, match=message):
                 partial_fit(new, *arguments)
             assert not hasattr(new, "n_features_in_") and not hasattr(new, "coef_")
+    for rows_, message in ((bad, "NaN .*row 3"), (-huge, r"X\[5\] holds 1e\+31")):
+        with pytest.raises(ValueError, match=message):
+            fitted.predict(rows_)
     assert pickle.dumps(fitted) == before
     with pytest.raises(NotFittedError):
         clone(model).predict(X)
@@ -493,12 +529,24 @@ def test_bad_rows_change_nothing(model):
 
 def test_bad_labels():
     X, y, _ = rows(FLHRegressor())
-    for value, message in ((np.nan, "NaN"), (np.inf, "infinity"), (1e31, "too large")):
+    for value, message in (
+        (np.nan, "NaN .*row 7"),
+        (np.inf, "infinity .*row 7"),
+        (1e100, r"Label y\[7\] = 1e\+100 is too large: the largest .* is 1e\+30"),
+    ):
         bad = y.copy()
         bad[7] = value
         for Y in (bad, pd.Series(bad)):
             with pytest.raises(ValueError, match=message):
                 FLHRegressor().partial_fit(X, Y)
+    with pytest.raises(ValueError, match=r"y\[2\] is no number: 'a'"):
+        FLHRegressor().fit(X[:3], [1, 2, "a"])
+    with pytest.raises(ValueError, match=r"y contains NaN .*row 1"):
+        FLHClassifier().fit(X[:3], [1, np.nan, 0])
+    with pytest.raises(ValueError, match=r"had shape \(n_samples, 2\)"):
+        FLHRegressor().fit(X, np.c_[y, y]).partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"had shape \(n_samples,\)"):
+        FLHRegressor().fit(X, y).partial_fit(X, np.c_[y])
     with pytest.raises(ValueError, match=r"y\[0\] = 3.*bound=2"):
         FLHRegressor(bound=2.0).fit(X[:2], [3.0, 1.0])
     FLHRegressor("ons", learning_rate=1.0, bound=2.0).fit(X[:2], [3.0, 1.0])

@@ -62,10 +62,6 @@ def test_kernel_equals_numpy(loss, base, rate, bounded, pruned, intercept):
     parameters = dict(bound=bound, pruned=pruned, intercept=intercept, alpha=alpha)
     compiled = make(FLHEngine, base, loss, rate, **parameters)
     plain = make(NumpyFLHEngine, base, loss, rate, **parameters)
-    if theory and loss == "poisson" and bound is None and intercept:
-        with pytest.raises(ValueError, match="range of floating-point numbers"):
-            plain.check(plain.start(3), X, y, w)
-        return
     (a, found), (b, expected) = run(compiled, X, y, w), run(plain, X, y, w)
     assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     assert_allclose(compiled.predict(a, X), plain.predict(b, X), rtol=1e-9, atol=1e-9)

@@ -211,13 +211,28 @@ def test_ranges_double_and_experts_start_again():
     assert ons.partial_fit_predict(X[30:31], [0.5])[0] == pytest.approx(
         before, abs=1e-15
     )
-    assert ons.row_bound_ == 2.0
+    assert ons.row_bound_ == 1.5
     assert ons.constants_ == example_13(
-        LOSSES["squared"], bound=0.5, label_bound=1.0, row_bound=2.0, n_features=2
+        LOSSES["squared"], bound=0.5, label_bound=1.0, row_bound=1.5, n_features=2
     )
     assert ons.expert_births_[0] == 30
     ons.partial_fit(X[31:41], np.zeros(10), sample_weight=np.r_[np.ones(9), 3.0])
     assert ons.expert_births_[0] == 40
+
+
+@pytest.mark.parametrize("expert", ["ons", "ogd"])
+def test_counts_have_constants_for_small_rows_with_an_intercept(expert):
+    rng = np.random.default_rng(5)
+    X, y = rng.uniform(-0.3, 0.3, size=(100, 2)), rng.poisson(1.0, size=100) * 1.0
+    model = FLHRegressor(expert, loss="poisson", learning_rate="theory").fit(X, y)
+    most = np.sqrt(np.max(np.sum(X**2, axis=1)) + 1)
+    assert most <= model.row_bound_ <= 1.25 * most
+    assert np.isfinite(model.predict(X)).all()
+    message = r"norm .* labels of size .* 3 coefficients up to 1 .* may predict up to"
+    with pytest.raises(ValueError, match=message):
+        model.fit(10 * X, y)
+    with pytest.raises(ValueError, match="choose expert='ons' or 'ogd'"):
+        FLHRegressor(loss="poisson", learning_rate="theory").fit(X, y)
 
 
 def test_predictions_of_the_theory_scale_with_the_labels():
