@@ -122,6 +122,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     --------
     FLHClassifier : The same for classes.
     OnlineTVDenoiser : The same without covariates.
+    CoefficientPathDisplay : A picture of the coefficients as rows come.
 
     Notes
     -----
@@ -195,6 +196,16 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     >>> model = FLHRegressor().fit(X, y)
     >>> model.coef_.round(1)
     array([-1.])
+
+    The regret against all sequences of coefficients with the variation of the truth:
+
+    >>> from sktvdenoise import dynamic_regret, path_variation
+    >>> from sktvdenoise.datasets import make_drifting_regression
+    >>> X, y, *truth = make_drifting_regression(300, 2, random_state=0)
+    >>> C, Z = path_variation(np.column_stack(truth)), np.c_[X, np.ones(300)]
+    >>> z = FLHRegressor().partial_fit_predict(X, y)
+    >>> print(0 < dynamic_regret(y, z, tv_budget=C, X=Z) < 0.2 * np.sum(y**2))
+    True
     """
 
     _parameter_constraints = {
