@@ -22,8 +22,9 @@ A stream of noisy numbers arrives; what is its level now?
   predicts, each row before its label is learned; `sktvdenoise.comparison`:
   `compare_denoisers`, the online denoiser and tuned ones side by side;
 - `sktvdenoise.plotting`: `DenoisingDisplay`, a picture of labels, estimate and oracle,
-  `ExpertWeightsDisplay`, of what the experts made of a stream, and
-  `RegretCurveDisplay`, of the regret of several estimators;
+  `ExpertWeightsDisplay`, of what the experts made of a stream,
+  `CoefficientPathDisplay`, of coefficients that vary, and `RegretCurveDisplay`, of the
+  regret of several estimators;
 - `sktvdenoise.datasets`: signals and regressions with their truth, and the Nile;
 - `sktvdenoise.theory`: the proof of the regret's rate, to be computed: conditions of
   optimality, partitions, the decomposition, bounds with constants, and its streams;
@@ -57,12 +58,14 @@ from sktvdenoise.metrics import (
 from sktvdenoise.offline import FusedLasso, fused_lasso, fused_lasso_path
 from sktvdenoise.online import OnlineTVDenoiser
 from sktvdenoise.plotting import (
+    CoefficientPathDisplay,
     DenoisingDisplay,
     ExpertWeightsDisplay,
     RegretCurveDisplay,
 )
 
 __all__ = [
+    "CoefficientPathDisplay",
     "DenoisingDisplay",
     "ExpertWeightsDisplay",
     "FLHClassifier",

@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sktvdenoise import _linear, ladder
+from sktvdenoise import _linear
 from sktvdenoise._linear import LINEAR_DTYPE, Base, LossCode
-from sktvdenoise.laplace import CompiledPool
 from sktvdenoise.linear_experts import (
     FLHSettings,
     flh_linear_coefficients,
@@ -28,117 +27,21 @@ from sktvdenoise.linear_experts import (
     flh_linear_start,
     flh_linear_update,
 )
-from sktvdenoise.losses import LOSSES, check_fit, example_13
+from sktvdenoise.losses import Logistic, Poisson, example_13
 
 LEAST_SQUARES = ("vaw", "ridge")
 EXPERTS = ("vaw", "ridge", "ons", "ogd")
-
-# Parameters that do nothing, and are refused where they differ from their defaults: by
-# the rate and the loss, or the rate and the expert. With "auto" the others concern its
-# guard.
-INERT = {
-    ("auto", "squared"): ("fit_intercept",),
-    ("auto", "logistic"): ("expert", "bound", "alpha", "fit_intercept"),
-    ("auto", "poisson"): ("expert", "bound", "pruning", "alpha", "fit_intercept"),
-    ("theory", "ons"): ("alpha",),
-    ("theory", "ogd"): ("alpha",),
-}
 
 # Squares of products of a few of these, and of their inverses, are numbers.
 LARGEST = 1e30
 _SMALLEST_BOUND = 1e-60
 
 
-def make_engine(estimator, loss, defaults):
-    """The engine that an estimator's parameters ask for.
-
-    Parameters
-    ----------
-    estimator : estimator instance
-        With the parameters of `FLHRegressor` but `loss`.
-    loss : {"squared", "poisson", "logistic"} or Loss
-    defaults : dict
-        The estimator's default parameters.
-
-    Raises
-    ------
-    ValueError
-        If parameters don't go together, or one would do nothing.
-    """
-    rate, expert = estimator.learning_rate, estimator.expert
-    if isinstance(rate, str):
-        kind = loss if rate == "auto" else expert
-        if rate == "auto" and (rate, kind) not in INERT:
-            raise ValueError(
-                'learning_rate="auto" is for squared, Poisson and logistic loss, not '
-                f'for {loss!r}: give a number, or "theory".'
-            )
-        for name in INERT.get((rate, kind), ()):
-            value = getattr(estimator, name)
-            if value != defaults[name]:
-                raise ValueError(
-                    f"{name}={value!r} does nothing with learning_rate={rate!r} and "
-                    f"{'loss' if rate == 'auto' else 'expert'}={kind!r}: leave it at "
-                    f"{defaults[name]!r}."
-                )
-    if rate == "auto":
-        return _auto_engine(estimator, loss)
-    who = f"expert={expert!r} with learning_rate={rate!r}"
-    if expert in LEAST_SQUARES and loss != "squared":
-        raise ValueError(
-            f"expert={expert!r} is for squared loss; with loss={loss!r} choose "
-            "expert='ons' or 'ogd'."
-        )
-    known = LOSSES.get(loss, loss) if isinstance(loss, str) else loss
-    needed = ["value", "derivative"]
-    if rate == "theory":
-        needed.append("second_derivative")
-    check_fit(known, needed, who)
-    make = FLHEngine if isinstance(loss, str) else NumpyFLHEngine
-    return make(
-        expert,
-        known,
-        rate,
-        bound=estimator.bound,
-        alpha=estimator.alpha,
-        pruned=estimator.pruning == "aflh",
-        intercept=bool(estimator.fit_intercept),
-    )
-
-
-def _auto_engine(estimator, loss):
-    """The pool of a loss, beside the theorem's learner where there can be one."""
-    pruned, known = estimator.pruning == "aflh", LOSSES[loss]
-    if loss == "squared":
-        if estimator.expert not in LEAST_SQUARES:
-            raise ValueError(
-                f"expert={estimator.expert!r} with learning_rate='auto': the experts "
-                "of its guard are 'vaw' or 'ridge'."
-            )
-        guard = FLHEngine(
-            estimator.expert,
-            known,
-            "theory",
-            bound=estimator.bound,
-            alpha=estimator.alpha,
-            pruned=pruned,
-            intercept=True,
-        )
-        return AutoEngine(_CompiledLadder(), guard, predicts_mean=False)
-    # The constants of counts up to Y are of the order of exp(Y): their learner would
-    # not move.
-    guard = None
-    if loss == "logistic":
-        settings = {"bound": None, "alpha": 1.0, "pruned": pruned, "intercept": False}
-        guard = UnitRows(FLHEngine("ons", known, "theory", **settings))
-    return AutoEngine(CompiledPool(loss), guard, predicts_mean=True)
-
-
 class Ranges(NamedTuple):
     """Largest label, row norm and weight that an engine is prepared for.
 
-    A row beyond one of them raises it, to the double or to what the row has if that is
-    more. Infinite where it doesn't matter.
+    A row beyond one of them raises it, as `GROWTH` says or to what the row has if that
+    is more. Infinite where it doesn't matter.
     """
 
     label: float
@@ -148,13 +51,17 @@ class Ranges(NamedTuple):
     def widened(self, labels, norms, weights):
         """The ranges after rows, and whether one of them is beyond these."""
         seen = (labels, norms, weights)
-        new = Ranges(*(_widen(old, np.abs(s)) for old, s in zip(self, seen)))
+        new = Ranges(*map(_widen, self, map(np.abs, seen), GROWTH))
         return new, new != self
 
 
-def _widen(limit, values):
+# The constants of counts grow like the exponential of one of the norm, and more.
+GROWTH = Ranges(2.0, 1.25, 2.0)
+
+
+def _widen(limit, values, growth):
     while (beyond := values > limit * (1 + 1e-12)).any():
-        limit = max(2 * limit, float(values[np.argmax(beyond)]))
+        limit = max(growth * limit, float(values[np.argmax(beyond)]))
     return limit
 
 
@@ -185,6 +92,11 @@ class _FLH:
     @property
     def has_constants(self):
         return self.is_theory and self.base not in LEAST_SQUARES
+
+    @property
+    def _starts_from_label(self):
+        # The theorem's Newton step and descent start from 0, or from where they were.
+        return self.intercept and not self.has_constants
 
     def constants_of(self, state):
         """Constants of Example 13 in force."""
@@ -228,10 +140,7 @@ class _FLH:
             return float(self.bound)
         if not self.is_theory:
             return np.inf
-        if self.base not in LEAST_SQUARES and self.loss in (
-            LOSSES["poisson"],
-            LOSSES["logistic"],
-        ):
+        if self.base not in LEAST_SQUARES and isinstance(self.loss, Poisson | Logistic):
             return 1.0
         return max(label_bound, _SMALLEST_BOUND)
 
@@ -247,7 +156,12 @@ class _FLH:
     def _settings(self, p, ranges):
         """Settings for rows within ranges."""
         settings = FLHSettings(
-            self.base, self.loss, self.intercept, self.pruned, prior=1 / self.alpha
+            self.base,
+            self.loss,
+            self.intercept,
+            self.pruned,
+            from_label=self._starts_from_label,
+            prior=1 / self.alpha,
         )
         bound = self._bound(ranges.label)
         if not self.is_theory:
@@ -258,6 +172,9 @@ class _FLH:
             smoothness = self.loss.scale * self.loss.smoothness(label)
             row = max(ranges.row, _SMALLEST_BOUND)
             low, high = self.loss.kept(label)
+            if self.base == "ons":
+                # In units of squared gradients, as are squared features over the rate.
+                settings = settings._replace(prior=self.rate / self.alpha)
             return settings._replace(
                 box=min(bound, LARGEST),
                 convexity=self.alpha * smoothness * row**2,
@@ -326,6 +243,7 @@ class FLHEngine(_FLH):
         header = _header(state)
         header["p"], header["intercept"] = p, self.intercept
         header["pruned"] = self.pruned
+        header["from_label"] = self._starts_from_label
         header["base"] = Base[self.base.upper()]
         header["loss"] = LossCode[type(self.loss).__name__.upper()]
         self._write(state, settings, self._first_ranges())
@@ -410,129 +328,3 @@ class NumpyFLHEngine(_FLH):
 
     def _augmented(self, X):
         return np.column_stack([X, np.ones(len(X))]) if self.intercept else X
-
-
-class UnitRows:
-    """An engine that sees rows, with a 1 for the intercept, of norms of at most 1.
-
-    Rows are divided by the power of two that is above all norms so far; where that
-    grows, the engine starts again. For a larger row it predicts 0. A state is a tuple:
-    the power, the row of the last start, the number of rows, and the engine's.
-
-    Parameters
-    ----------
-    engine : engine
-        Without an intercept of its own.
-    """
-
-    def __init__(self, engine):
-        self.engine, self.loss = engine, engine.loss
-
-    def start(self, n_features):
-        return 0.0, 0, 0, self.engine.start(n_features + 1)
-
-    def check(self, state, X, y, weights):
-        """No row is beyond the range of this engine."""
-
-    def learn(self, state, X, y, weights, out):
-        size, first, n_seen, inner = state
-        Z, norms = self._augmented(X)
-        done, n = 0, len(y)
-        while done < n:
-            beyond = np.flatnonzero((norms[done:] > size) & (weights[done:] > 0))
-            stop = done + int(beyond[0]) if len(beyond) else n
-            if stop > done:
-                at = slice(done, stop)
-                rows = Z[at] / np.maximum(size, norms[at])[:, None]
-                inner = self.engine.learn(inner, rows, y[at], weights[at], out[at])
-                out[at][norms[at] > size] = 0.0
-            if stop < n:
-                size = float(np.ldexp(1.0, np.frexp(norms[stop])[1]))
-                first, inner = n_seen + stop, self.engine.start(Z.shape[1])
-            done = stop
-        return size, first, n_seen + n, inner
-
-    def predict(self, state, X):
-        size, _, _, inner = state
-        Z, norms = self._augmented(X)
-        out = self.engine.predict(inner, Z / np.maximum(size, norms)[:, None])
-        out[norms > size] = 0.0
-        return out
-
-    def experts(self, state):
-        births, weights = self.engine.experts(state[3])
-        return births + state[1], weights
-
-    def _augmented(self, X):
-        Z = np.column_stack([X, np.ones(len(X))])
-        return Z, np.sqrt(np.einsum("ij,ij->i", Z, Z))
-
-
-class _CompiledLadder:
-    """The functions of `sktvdenoise.ladder` as an object, which pickles."""
-
-    allocate = staticmethod(ladder.allocate)
-    learn = staticmethod(ladder.learn)
-    predict = staticmethod(ladder.predict)
-    coefficients = staticmethod(ladder.coefficients)
-    weights = staticmethod(ladder.weights)
-
-
-class AutoEngine:
-    """By a compiled pool that needs no settings, with a theorem's learner as its guard.
-
-    Parameters
-    ----------
-    pool : object
-        With ``allocate(n_features)``, ``learn(state, X, y, weights, guard, out)``,
-        ``predict(state, X, guard, out)``, ``coefficients(state)``, which gives
-        coefficients and intercept, and ``weights(state)``, those of its members.
-    guard : engine or None
-        Its predictions go to the pool, as means where `predicts_mean` is true.
-    predicts_mean : bool
-
-    A state is a pair: the pool's and the guard's.
-    """
-
-    def __init__(self, pool, guard, *, predicts_mean):
-        self.pool, self.guard, self.predicts_mean = pool, guard, predicts_mean
-
-    def start(self, n_features):
-        guard = self.guard and self.guard.start(n_features)
-        return self.pool.allocate(n_features), guard
-
-    def check(self, state, X, y, weights):
-        if self.guard:
-            self.guard.check(state[1], X, y, weights)
-
-    def learn(self, state, X, y, weights, out):
-        mine, guards = state
-        guarded = None
-        if self.guard:
-            guarded = np.empty(len(y))
-            guards = self.guard.learn(guards, X, y, weights, guarded)
-        self.pool.learn(mine, X, y, weights, self._means(guarded), out)
-        return mine, guards
-
-    def predict(self, state, X):
-        out = np.empty(len(X))
-        guarded = self.guard and self._means(self.guard.predict(state[1], X))
-        self.pool.predict(state[0], X, guarded, out)
-        return out
-
-    def coef(self, state):
-        return self.pool.coefficients(state[0])
-
-    def experts(self, state):
-        """Those of the guard."""
-        if not self.guard:
-            raise AttributeError("There are no experts with counts at 'auto'")
-        return self.guard.experts(state[1])
-
-    def members(self, state):
-        return self.pool.weights(state[0])
-
-    def _means(self, guarded):
-        if guarded is None or not self.predicts_mean:
-            return guarded
-        return self.guard.loss.mean(guarded)

@@ -19,7 +19,8 @@ cpdef enum Field:
     MASS_SEEN = 2   # sum of the weights since birth
     LOG_SHARE = 3   # logarithm of its weight, up to a constant common to all
     SHARE = 4       # exp(LOG_SHARE)
-    N_FIELDS = 5
+    ORIGIN = 5      # prior mean of the intercept, of VAW and RIDGE
+    N_FIELDS = 6
 
 # What precedes the blocks. All fields take eight bytes.
 cdef struct Linear:
@@ -32,7 +33,8 @@ cdef struct Linear:
     long long base        # of Base
     long long loss        # of LossCode
     long long pruned
-    double guess          # prediction of the newborn, where its coefficients are 0
+    long long from_label  # whether the first expert's intercept starts at its label
+    double guess          # prediction of the newborn of VAW and RIDGE
     double rate           # of FLH
     double weight_unit    # weights are divided by it
     double prior          # variance of a newborn's coefficients: 1 / ridge, 1 / eps

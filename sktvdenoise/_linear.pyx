@@ -38,7 +38,8 @@ cdef extern from "_linear.h" nogil:
 
 LINEAR_DTYPE = np.dtype([
     *((name, "i8") for name in ("clock", "round", "n_alive", "newborn", "p",
-                                "intercept", "base", "loss", "pruned")),
+                                "intercept", "base", "loss", "pruned",
+                                "from_label")),
     *((name, "f8") for name in ("guess", "rate", "weight_unit", "prior", "newton",
                                 "convexity", "box", "low", "high", "label_bound",
                                 "row_bound", "weight_bound")),
@@ -119,6 +120,7 @@ cdef void predict_block(Linear* s, const double* block, Py_ssize_t first,
     """z of a block's experts, the first of which has the place `first`."""
     cdef const double* theta = block + N_FIELDS * SKTV_LANES
     cdef const double* d = theta + s.p * SKTV_LANES
+    cdef const double* origin = block + ORIGIN * SKTV_LANES
     cdef Py_ssize_t l
     sktv_lin_dot(s.p, k.x, theta, k.raw)
     for l in range(SKTV_LANES):
@@ -126,7 +128,7 @@ cdef void predict_block(Linear* s, const double* block, Py_ssize_t first,
     if s.base == VAW:
         sktv_lin_factor(s.p, k.x, d, d + s.p * SKTV_LANES, k.f, k.leverage)
         for l in range(SKTV_LANES):
-            k.z[l] /= 1.0 + k.leverage[l]
+            k.z[l] = origin[l] + (k.raw[l] - origin[l]) / (1.0 + k.leverage[l])
     if s.base == VAW or s.base == RIDGE:
         if first <= s.newborn < first + SKTV_LANES:
             k.z[s.newborn - first] = s.guess
@@ -149,6 +151,20 @@ cdef double predict_row(Linear* s, const double* blocks, Work* k) noexcept nogil
             dot[l] += share[l] * k.z[l]
         blocks += size
     return lane_sum(dot) / lane_sum(total)
+
+
+cdef void start_from(Linear* s, double* block, double y, Work* k) noexcept nogil:
+    """Let the only expert, which has predicted, have started from its first label."""
+    cdef double z = min(max(prediction_of(s, y), -s.box), s.box)
+    block[(N_FIELDS + s.p - 1) * SKTV_LANES] = z
+    block[ORIGIN * SKTV_LANES] = k.raw[0] = k.z[0] = z
+
+
+cdef double prediction_of(Linear* s, double y) noexcept nogil:
+    """`Loss.start`."""
+    if s.loss == SQUARED:
+        return y
+    return log(max(y, 0.5)) if s.loss == POISSON else 0.0
 
 
 cdef void learn_block(Linear* s, double* block, double y, double w,
@@ -230,6 +246,9 @@ cdef void bear(Linear* s, double* blocks, Py_ssize_t place, long long row,
     block[BIRTH_ROUND * SKTV_LANES] = <double>(s.round + 1)
     block[LOG_SHARE * SKTV_LANES] = log(share)
     block[SHARE * SKTV_LANES] = share
+    if s.intercept and (s.base == VAW or s.base == RIDGE):
+        block[ORIGIN * SKTV_LANES] = s.guess
+        block[(N_FIELDS + s.p - 1) * SKTV_LANES] = s.guess
     block += N_FIELDS * SKTV_LANES
     if s.base == ONS or s.base == OGD:
         for i in range(s.p):
@@ -279,6 +298,8 @@ cdef double learn_row(Linear* s, double* blocks, double y, double w,
         for l in range(SKTV_LANES):
             before[l] += share[l]
             dot[l] += share[l] * k.z[l]
+        if s.round == 0 and s.from_label:
+            start_from(s, block, y, k)
         learn_block(s, block, y, w, k)
         for l in range(SKTV_LANES):
             after[l] += share[l]
@@ -334,8 +355,8 @@ def state_size(Py_ssize_t p, int base, Py_ssize_t n_experts):
 def restart(unsigned char[::1] state, double guess):
     """Leave one expert, born in the present row, that predicts as the mixture does.
 
-    Descent and the Newton step start from the mixture's coefficients, the others from
-    zeros, but their prediction of the first row is `guess`.
+    Descent and the Newton step start from the mixture's coefficients; the prediction of
+    the others of the first row is `guess`.
     """
     cdef Linear* s = header_of(state)
     cdef double* blocks = <double*>(&state[0] + sizeof(Linear))
@@ -398,18 +419,12 @@ def predict(unsigned char[::1] state, const double[:, :] X, double[:] out):
 
 
 def coefficients(unsigned char[::1] state):
-    """Coefficients of the mixture, the intercept last if there is one.
-
-    That of a newborn that repeats the last label is this label.
-    """
+    """Coefficients of the mixture, the intercept last if there is one."""
     cdef Linear* s = header_of(state)
     cdef double* blocks = <double*>(&state[0] + sizeof(Linear))
     mean = np.empty(s.p)
     cdef double[::1] view = mean
     mix(s, blocks, &view[0])
-    if s.intercept and (s.base == VAW or s.base == RIDGE):
-        _, _, weights = experts(state)
-        mean[s.p - 1] += weights[s.newborn] * s.guess
     return mean
 
 

@@ -10,8 +10,16 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sktvdenoise._engines import EXPERTS, LARGEST, make_engine
-from sktvdenoise._positions import check_size, check_weights
+from sktvdenoise._auto_engines import make_engine
+from sktvdenoise._engines import EXPERTS, LARGEST
+from sktvdenoise._positions import (
+    check_size,
+    check_weights,
+    refuse_no_number,
+    refuse_not_finite,
+)
+
+TOO_LARGE = f"the largest number allowed is {LARGEST:g}"
 
 
 @cache
@@ -97,7 +105,7 @@ class LinearEstimator(BaseEstimator):
         plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
         if not plain or X.size == 0:
             original = X
-            X = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+            X = self._as_floats(X)
             if not reset:
                 validate_data(self, original, reset=False, skip_check_array=True)
         elif not reset and (
@@ -107,17 +115,33 @@ class LinearEstimator(BaseEstimator):
         with np.errstate(over="ignore", invalid="ignore"):
             usual = np.abs(X).max() <= LARGEST
         if not usual:
-            check_array(X, dtype=np.float64, estimator=self, input_name="X")
+            refuse_not_finite(X, "X")
             row = int(np.argmax(np.abs(X).max(axis=1)))
             raise ValueError(
-                f"X[{row}] holds {np.abs(X[row]).max():g}, which is too large: the "
-                f"largest number allowed is {LARGEST:g}."
+                f"X[{row}] holds {np.abs(X[row]).max():g}, which is too large: "
+                f"{TOO_LARGE}."
             )
         return X
 
+    def _as_floats(self, X):
+        """X as a float array of shape (n_samples, n_features), maybe not finite."""
+        try:
+            return check_array(
+                X,
+                dtype=np.float64,
+                ensure_all_finite=False,
+                estimator=self,
+                input_name="X",
+            )
+        except ValueError:
+            values = np.asarray(X)
+            if values.dtype.kind in "OSU" and values.ndim == 2 and values.size:
+                refuse_no_number(X, "X", "Covariates")
+            raise
+
     def _check_weights(self, sample_weight, n_samples, *, whole):
         weights = check_weights(sample_weight, n_samples, allow_all_zero=not whole)
-        check_size(weights, LARGEST, "sample_weight")
+        check_size(weights, LARGEST, "sample_weight", why=TOO_LARGE)
         return weights
 
     def _start(self, X, loss, n_states):

@@ -60,7 +60,7 @@ def check_positions(estimator, X, *, reset):
     elif reset:
         estimator.n_features_in_ = 1
         estimator.__dict__.pop("feature_names_in_", None)
-    _refuse_not_finite(positions, "X")
+    refuse_not_finite(positions, "X")
     return positions
 
 
@@ -101,7 +101,7 @@ def check_labels(y, n_samples=None, *, allow_nan=False, bound=None, name="y"):
         )
     if y.ndim == 2 and y.shape[1] == 0:
         raise ValueError(f"{name} has 0 columns (shape {y.shape}).")
-    _refuse_not_finite(y, name, allow_nan=allow_nan)
+    refuse_not_finite(y, name, allow_nan=allow_nan)
     check_size(y, bound, f"Label {name}")
     return y
 
@@ -128,17 +128,21 @@ def check_covariates(X, n_samples):
             f"X and y must have the same number of rows: X has {len(X)}, y has "
             f"{n_samples}."
         )
-    _refuse_not_finite(X, "X")
+    refuse_not_finite(X, "X")
     check_size(X, None, "Covariate X")
     return X
 
 
-def check_size(values, bound, name):
-    """Refuse values, finite or NaN, above `bound`, or above 1e140 if it is None."""
-    largest = LARGEST
-    why = f"up to {LARGEST:g} sums of squares stay floating-point numbers"
-    if bound is not None:
-        largest, why = bound, f"bound={bound:g}; bound=None learns it"
+def check_size(values, bound, name, *, why=None):
+    """Refuse values, finite or NaN, above `bound`, or above 1e140 if it is None.
+
+    The message ends with `why`; by default `bound` is taken for the parameter.
+    """
+    largest = LARGEST if bound is None else bound
+    if bound is None:
+        why = f"up to {LARGEST:g} sums of squares stay floating-point numbers"
+    elif why is None:
+        why = f"bound={bound:g}; bound=None learns it"
     if largest_size(values) > largest:
         beyond = np.abs(values) > largest
         row = _first_row(beyond)
@@ -176,7 +180,7 @@ def check_weights(
             f"{name} must be a scalar or one number per row, shape ({n_samples},), got "
             f"{w.shape}."
         )
-    _refuse_not_finite(w, name)
+    refuse_not_finite(w, name)
     _refuse(w < 0, name, "is negative")
     if not allow_all_zero and not w.any():
         raise ValueError(f"{name} is zero in every row.")
@@ -260,7 +264,7 @@ def _as_float(array, name, what):
             input_name=name,
         )
     except (TypeError, ValueError, OverflowError):
-        _refuse_no_number(array, name, what)
+        refuse_no_number(array, name, what)
         raise
 
 
@@ -321,7 +325,7 @@ def _is_date_text(value):
         return False
 
 
-def _refuse_no_number(array, name, what):
+def refuse_no_number(array, name, what):
     """Name the first row that can't become a float, if that is what is wrong."""
     values = np.asarray(array, dtype=object)
     rows = values.reshape(len(values), -1)
@@ -362,7 +366,8 @@ def _refuse_inexact(X, positions):
         )
 
 
-def _refuse_not_finite(array, name, *, allow_nan=False):
+def refuse_not_finite(array, name, *, allow_nan=False):
+    """Name the first row with infinity, or with NaN where that is not allowed."""
     with np.errstate(over="ignore", invalid="ignore"):
         finite = np.isfinite(array.sum())
     if not finite:

@@ -23,7 +23,6 @@ from sklearn.utils.validation import _num_samples
 from sktvdenoise._positions import check_labels, check_weights
 from sktvdenoise._problem import check_exposure
 from sktvdenoise._recorded import Recorded, method_of
-from sktvdenoise.losses import LOSSES
 
 
 class Learner:
@@ -430,9 +429,7 @@ def continued(estimator, X, y, scorer, sample_weight=None, params=None):
     recorded : Recorded
     rows : Rows
     """
-    # Estimators know the losses of the package by their identity.
-    shared = {id(loss): loss for loss in LOSSES.values()}
-    learner = Learner(deepcopy(estimator, shared), fitted=True)
+    learner = Learner(deepcopy(estimator), fitted=True)
     rows = Rows(learner, X, y, sample_weight, params)
     method = method_of(scorer, estimator, rows)
     ((_, _, found),) = lead(learner, rows, [method])

@@ -355,8 +355,9 @@ class GeometricCoverDenoiser(_CoverEstimator):
     Cells count from 1 on either side of the origin. Interval `i` of level `k`,
     :math:`i \ge 1`, holds the cells :math:`i 2^k, \dots, (i + 1) 2^k - 1`; its expert
     predicts the mean :math:`x^j` of the labels in it so far, or, without any, the last
-    label of the nearest cell that has one (of two as near, the mean of both). Awake are the experts :math:`A` whose interval
-    holds the row's position. With weights :math:`v^j`, 1 at first,
+    label of the nearest cell that has one (of two as near, the mean of both). Awake are
+    the experts :math:`A` whose interval holds the row's position. With weights
+    :math:`v^j`, 1 at first,
 
     .. math::
 

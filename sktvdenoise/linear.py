@@ -1,17 +1,15 @@
 """Adaptive regression and classification with covariates, row by row."""
 
 import numpy as np
-from scipy.special import expit, logit
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
-from sklearn.utils import check_array, column_or_1d
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
 from sktvdenoise._engines import LARGEST
-from sktvdenoise._linear_estimator import LinearEstimator
+from sktvdenoise._linear_classifier import FLHClassifier
+from sktvdenoise._linear_estimator import TOO_LARGE, LinearEstimator
 from sktvdenoise._positions import check_labels, check_size
 from sktvdenoise._problem import check_exposure
-from sktvdenoise.losses import LOSSES, Loss
+from sktvdenoise.losses import LOSSES, Loss, Poisson
 
 __all__ = ["FLHClassifier", "FLHRegressor"]
 
@@ -34,9 +32,10 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         What the experts do with the rows since their birth. With "auto", for squared
         loss, those of the guard: "vaw" or "ridge".
 
-        - "vaw": ridge regression with the row to be predicted counted in, its label
-          taken for 0, as of Vovk, Azoury and Warmuth; squared loss only;
-        - "ridge": ridge regression; squared loss only;
+        - "ridge": ridge regression, around the label before its birth; squared loss
+          only;
+        - "vaw": the same with the row to be predicted counted in, its label taken for
+          this one, as of Vovk, Azoury and Warmuth; squared loss only;
         - "ons": the online Newton step [3]_;
         - "ogd": online gradient descent with step 1 / (H k) in its k-th row.
 
@@ -76,12 +75,12 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         is refused for counts.
     alpha : float, default=1.0
         With "auto" it concerns the guard, and is refused for counts. For "vaw" and
-        "ridge" the penalty :math:`\alpha |\theta|^2`, in units of squared features, of
-        the intercept as well. At a float, "ons" starts with :math:`\alpha` times the
-        identity, and "ogd" takes :math:`H = \alpha b R^2`, where b bounds the second
-        derivative of the loss and R the norms of the rows so far. At the rate of
-        "theory" both have their constants from elsewhere, and another `alpha` than 1 is
-        refused.
+        "ridge" the penalty :math:`\alpha |\theta - \theta_0|^2`, in units of squared
+        features, of the intercept as well. At a float, "ons" starts with
+        :math:`\alpha / \eta` times the identity, and "ogd" takes :math:`H = \alpha b
+        R^2`, where b bounds the second derivative of the loss and R the norms of the
+        rows so far. At the rate of "theory" both have their constants from elsewhere,
+        and another `alpha` than 1 is refused.
     fit_intercept : bool, default=True
         Whether a feature 1 is added to the rows. False is refused with "auto".
 
@@ -89,7 +88,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     ----------
     coef_ : ndarray of shape (n_features_in_,) or (n_outputs, n_features_in_)
         Coefficients of the mixture of experts, or of the pool, for the next row. (The
-        prediction of "vaw" is smaller than theirs.)
+        experts of "vaw" draw their prediction to :math:`x^\top \theta_0`.)
     intercept_ : float or ndarray of shape (n_outputs,)
     expert_births_ : ndarray of shape (n_experts,) or list of n_outputs such
         The row, from 0, that is the first each living expert sees, ascending. The last
@@ -123,6 +122,7 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     --------
     FLHClassifier : The same for classes.
     OnlineTVDenoiser : The same without covariates.
+    CoefficientPathDisplay : A picture of the coefficients as rows come.
 
     Notes
     -----
@@ -140,25 +140,39 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     rate of "theory", which is :math:`1 / (8 B^2)` for "vaw" and "ridge", else that of
     Example 13.
 
-    A newborn of "vaw" and "ridge" predicts the last label (without an intercept 0) in
-    its first row, then knows only the rows since its birth. A newborn of "ons" and
-    "ogd" starts from the coefficients of the mixture. The first prediction is 0.
+    The experts of "vaw" and "ridge" know only the rows since their birth, and are drawn
+    to :math:`\theta_0 = (0, \dots, 0, o)`, where the origin o of the intercept is the
+    label before: that is what a newborn predicts first. (Without an intercept o is 0.)
+    With :math:`|o| \le B` the regret of "vaw" towards coefficients :math:`\theta` is
+    that of labels of size 2 B towards :math:`\theta - \theta_0`. A newborn of "ons" and
+    "ogd" starts from the coefficients of the mixture.
 
-    At the rate of "theory" a label, a row or a weight beyond all before raises its
-    range to the double, or to what it is if that is more, and the experts start again
-    with this row as their first, from the mixture's prediction of it. There are
-    logarithmically many such starts. Weights count relative to 1.
+    The first prediction is 0. Then the first expert goes on as if it had started from
+    the first label (of counts, from its logarithm), but for "ons" and "ogd" at the rate
+    of "theory". So with an intercept the level of the labels doesn't matter at a float.
+    A later jump of many standard deviations of the noise is followed slowly by "ons".
+
+    At the rate of "theory" a label or a weight beyond all before raises its range to
+    the double, a row that of norms by a quarter, or to what it is if that is more. The
+    experts start again with this row as their first, from the mixture's prediction of
+    it. There are logarithmically many such starts. Weights count relative to 1. With
+    d coefficients up to B, labels up to Y and rows of norm up to R the constants of
+    counts contain :math:`\exp(6 R \sqrt d (B + R \max(e^{R \sqrt d B}, Y)))`, roughly:
+    only for small rows and counts they are floating-point numbers, otherwise a
+    ValueError says so.
 
     At a float predictions of the experts of "ons" and "ogd" are drawn in to three times
     the largest label so far, the rates of counts to twice the largest count plus 2, so
     that long first steps do no lasting harm.
 
-    Gradient descent has a guarantee only with a single feature of constant size, as
-    losses of several are not strongly convex.
+    "ogd" has a guarantee only with a single feature of constant size, as losses of
+    several are not strongly convex. At the rate of "theory" it may fail with them.
 
     The experts of "vaw" and "ridge" keep the inverse of their matrix as U D U' [4]_, so
-    that no digits are lost over millions of rows; a column that is on a scale of its
-    own, or depends on others, does no harm.
+    that no digits are lost over millions of rows, though a column be a million times as
+    large as another or depend on others. But the penalty counts squared features: a
+    column of small numbers is learned late, of size s after some :math:`\alpha / s^2`
+    rows, so scale such columns, or take a smaller `alpha`. "auto" hardly depends on it.
 
     Parameters are read where a stream starts: in `fit`, and in the first `partial_fit`.
 
@@ -182,6 +196,16 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     >>> model = FLHRegressor().fit(X, y)
     >>> model.coef_.round(1)
     array([-1.])
+
+    The regret against all sequences of coefficients with the variation of the truth:
+
+    >>> from sktvdenoise import dynamic_regret, path_variation
+    >>> from sktvdenoise.datasets import make_drifting_regression
+    >>> X, y, *truth = make_drifting_regression(300, 2, random_state=0)
+    >>> C, Z = path_variation(np.column_stack(truth)), np.c_[X, np.ones(300)]
+    >>> z = FLHRegressor().partial_fit_predict(X, y)
+    >>> print(0 < dynamic_regret(y, z, tv_budget=C, X=Z) < 0.2 * np.sum(y**2))
+    True
     """
 
     _parameter_constraints = {
@@ -344,25 +368,25 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
         y = loss.check(y)
         weights = self._check_weights(sample_weight, len(X), whole=reset)
         if exposure is not None:
-            if loss is not LOSSES["poisson"]:
+            if not isinstance(loss, Poisson):
                 raise ValueError('exposure is for counts: loss="poisson".')
             exposure = check_exposure(exposure, y)
             # E exp(z) - y z is E times the loss of the label y / E.
             seen = np.maximum(exposure, np.finfo(float).tiny)
             y = (y.T / seen).T
             weights = weights * exposure
-        check_size(y, LARGEST, "Label y")
+        check_size(y, LARGEST, "Label y", why=TOO_LARGE)
         single = y.ndim == 1
         columns = [y] if single else [np.ascontiguousarray(c) for c in y.T]
         if begins:
             begun = self._start(X, self.loss, len(columns))
         else:
             begun = self._engine, self._states
-            expected = () if self._single else (len(self._states),)
-            if y.shape[1:] != expected:
+            expected = "" if self._single else f" {len(self._states)}"
+            if y.shape[1:] != (() if self._single else (len(self._states),)):
                 raise ValueError(
                     f"y has shape {y.shape}, but the labels before had shape "
-                    f"{('n_samples', *expected)}."
+                    f"(n_samples,{expected})."
                 )
         outputs = self._learn(begun, original, X, columns, weights)
         if begins:
@@ -382,319 +406,3 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
 
     def _shaped(self, outputs):
         return outputs[:, 0] if self._single else outputs
-
-
-class FLHClassifier(ClassifierMixin, LinearEstimator):
-    r"""Adaptive logistic regression: coefficients that change, by as much as they need.
-
-    `FLHRegressor` with the logistic loss :math:`\ln(1 + e^z) - y z` of the log odds
-    :math:`z = x^\top \theta`; the classes of more than two are told apart one from the
-    rest.
-
-    Parameters
-    ----------
-    expert : {"ons", "ogd"}, default="ons"
-        The online Newton step, or online gradient descent. With "auto" the experts of
-        the guard are those of "ons".
-    learning_rate : {"auto", "theory"} or float, default="auto"
-        How predictions are made; :math:`\eta`, how strongly losses change the experts'
-        weights.
-
-        - "auto": by a pool of regressions that follow their coefficients at different
-          paces (see `sktvdenoise.laplace`), with the learner of "theory", on rows
-          divided by the largest norm so far, as a guard: on every sequence the loss is
-          at most the guard's plus ln 100;
-        - "theory": all constants from `bound` and the largest row so far, for which
-          Theorem 14 of [1]_ holds. They suit rows of norms about 1 or less;
-        - a float; 1 is a good value. "ons" takes it for the rate of its steps, too.
-
-    bound : float, default=None
-        Refused with "auto". B, in units of one over features: the largest coefficient
-        of the sequences to compare with at the rate of "theory" (None: 1), the largest
-        coefficient of an expert at a float (None: any).
-    pruning : {"aflh"} or None, default="aflh"
-        As of `FLHRegressor`.
-    alpha : float, default=1.0
-        Refused with "auto". At a float, "ons" starts with `alpha` times the identity,
-        and "ogd" takes :math:`H = \alpha R^2 / 4`, where R bounds the norms of the rows
-        so far. Another value than 1 is refused at the rate of "theory".
-    fit_intercept : bool, default=True
-        Whether a feature 1 is added to the rows. False is refused with "auto".
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (n_classes,)
-    coef_ : ndarray of shape (1, n_features_in_) or (n_classes, n_features_in_)
-        Coefficients of the mixture for the next row; with two classes those of the log
-        odds of the second.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    expert_births_, expert_weights_ : ndarray of shape (n_experts,) or list of such
-        As of `FLHRegressor`; one for each class where there are more than two.
-    member_weights_, learning_rate_, bound_, label_bound_, row_bound_, constants_
-        As of `FLHRegressor`.
-    n_samples_seen_ : int
-        Number of rows seen.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if `X` was a data frame with names.
-
-    See Also
-    --------
-    FLHRegressor : The same for numbers and counts, with more about the method.
-
-    References
-    ----------
-    .. [1] D. Baby and Y.-X. Wang (2021). Optimal dynamic regret in exp-concave
-       online learning. Conference on Learning Theory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sktvdenoise import FLHClassifier
-    >>> X = np.sin(np.arange(400.0))[:, None]
-    >>> y = np.where(X[:, 0] * np.where(np.arange(400) < 200, 1, -1) > 0, "up", "down")
-    >>> FLHClassifier().fit(X, y).predict([[-1.0], [1.0]])
-    array(['up', 'down'], dtype='<U4')
-    """
-
-    _parameter_constraints = {
-        **LinearEstimator._parameter_constraints,
-        "expert": [StrOptions({"ons", "ogd"})],
-    }
-
-    def __init__(
-        self,
-        expert="ons",
-        *,
-        learning_rate="auto",
-        bound=None,
-        pruning="aflh",
-        alpha=1.0,
-        fit_intercept=True,
-    ):
-        self.expert = expert
-        self.learning_rate = learning_rate
-        self.bound = bound
-        self.pruning = pruning
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-
-    @property
-    def coef_(self):
-        return np.atleast_2d(super().coef_)
-
-    @property
-    def intercept_(self):
-        return np.atleast_1d(super().intercept_)
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
-        """Forget the past and learn from the rows in their order, in one pass.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Covariates, at most 1e30 in size.
-        y : array-like of shape (n_samples,)
-            Classes, at least two.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Factors of the rows' losses; None means 1. From a row of weight 0 nothing
-            is learned.
-
-        Returns
-        -------
-        self : FLHClassifier
-
-        Raises
-        ------
-        ValueError
-            If an array is empty, of wrong shape, not finite or too large, if a weight
-            is negative, if there is a single class; if parameters don't go together.
-        """
-        self._learn_rows(X, y, None, sample_weight, reset=True)
-        return self
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Go on learning, row by row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-            All classes that may come. Needed in the first call, unless the rows of this
-            call have them all.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self : FLHClassifier
-
-        Raises
-        ------
-        ValueError
-            As in `fit`, and if a label is not one of the classes. Nothing of the batch
-            has been learned then.
-        """
-        self._learn_rows(X, y, classes, sample_weight)
-        return self
-
-    def partial_fit_predict(self, X, y, classes=None, sample_weight=None):
-        """Go on learning, and return the classes predicted before each was seen.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            As in `partial_fit`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        ValueError
-            As in `partial_fit`.
-        """
-        probabilities = self.partial_fit_predict_proba(X, y, classes, sample_weight)
-        return self._labels(probabilities)
-
-    def partial_fit_predict_proba(self, X, y, classes=None, sample_weight=None):
-        """Go on learning, and return the probabilities given before each label.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            As in `partial_fit`.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-
-        Raises
-        ------
-        ValueError
-            As in `partial_fit`.
-        """
-        if not self.__sklearn_is_fitted__():
-            self._validate_params()
-        return self._probabilities(self._learn_rows(X, y, classes, sample_weight))
-
-    def decision_function(self, X):
-        """The log odds, each row as if it were the next.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        z : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes those of the second; otherwise of each class against the
-            rest.
-        """
-        z = self._outputs(X)
-        if self._engine.predicts_mean:
-            z = logit(z)
-        return z[:, 0] if z.shape[1] == 1 else z
-
-    def predict_proba(self, X):
-        """Probabilities of the classes, each row as if it were the next.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            Their sum is 1: with more than two classes those of each against the rest
-            are divided by their sum.
-        """
-        return self._probabilities(self._outputs(X))
-
-    def predict(self, X):
-        """The most probable class, each row as if it were the next.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self._labels(self._probabilities(self._outputs(X)))
-
-    def _learn_rows(self, original, y, classes, sample_weight, *, reset=False):
-        begins = reset or not self.__sklearn_is_fitted__()
-        X = self._check_rows(original, reset=begins)
-        y = _check_classes(y, len(X), begins)
-        weights = self._check_weights(sample_weight, len(X), whole=reset)
-        if begins:
-            known = np.unique(y if classes is None else classes)
-            if len(known) < 2:
-                raise ValueError(
-                    f"There must be at least two classes, but y has one class, "
-                    f"{known[0]!r}. Tell partial_fit which others may come: classes."
-                )
-        else:
-            known = self.classes_
-            if classes is not None and not np.array_equal(np.unique(classes), known):
-                raise ValueError(f"classes={classes!r} are not those before, {known}.")
-        codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
-        strange = known[codes] != y
-        if strange.any():
-            row = int(np.argmax(strange))
-            raise ValueError(
-                f"y[{row}] = {y[row]!r} is not one of the classes {known}."
-            )
-        positive = [1] if len(known) == 2 else range(len(known))
-        columns = [(codes == k).astype(float) for k in positive]
-        if begins:
-            begun = self._start(X, "logistic", len(columns))
-        else:
-            begun = self._engine, self._states
-        outputs = self._learn(begun, original, X, columns, weights)
-        self.classes_ = known
-        return outputs
-
-    def _is_single(self):
-        return len(self._states) == 1
-
-    def _probabilities(self, outputs):
-        means = outputs if self._engine.predicts_mean else expit(outputs)
-        if means.shape[1] == 1:
-            return np.hstack([1 - means, means])
-        total = means.sum(axis=1, keepdims=True)
-        uniform = np.full_like(means, 1 / means.shape[1])
-        return np.divide(means, total, out=uniform, where=total > 0)
-
-    def _labels(self, probabilities):
-        return self.classes_[np.argmax(probabilities, axis=1)]
-
-
-def _check_classes(y, n_samples, begins):
-    """Labels as a one-dimensional array; their kind is checked where it `begins`."""
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None."
-        )
-    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
-    if begins or not plain or y.size == 0:
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    if len(y) != n_samples:
-        raise ValueError(
-            f"X and y must have the same number of rows: X has {n_samples}, y has "
-            f"{len(y)}."
-        )
-    return y

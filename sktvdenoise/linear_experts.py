@@ -4,10 +4,13 @@ These steps define what the compiled kernel computes, and are tested equal to it
 losses of one's own they are what runs. A row `x` of `p` numbers (the last is 1 where
 there is an intercept) gives the prediction :math:`z = x^\top \theta` of an expert.
 
-- "ridge": :math:`\theta = (\lambda I + \sum w x x^\top)^{-1} \sum w y x`, the leader
-  for squared loss since the expert's birth;
-- "vaw": the same with the present row counted in, its label taken for 0 (Vovk, Azoury
-  and Warmuth);
+- "ridge": :math:`\theta = \theta_0 + (\lambda I + \sum w x x^\top)^{-1} \sum w (y -
+  x^\top \theta_0) x`, the leader for squared loss since the expert's birth, penalised
+  by its distance from :math:`\theta_0 = (0, \dots, 0, o)`. The origin `o` of the
+  intercept is the label before the birth; of the first expert its first label. Without
+  an intercept :math:`\theta_0 = 0`;
+- "vaw": the same with the present row counted in, its label taken for
+  :math:`x^\top \theta_0` (Vovk, Azoury and Warmuth);
 - "ons": the online Newton step;
 - "ogd": online gradient descent with step :math:`1 / (H k)` in the `k`-th row.
 """
@@ -155,6 +158,9 @@ class FLHSettings(NamedTuple):
         Of the weights, for losses of rows of weight `weight_unit`.
     weight_unit : float
         Weights are divided by it.
+    from_label : bool
+        Whether the first expert's intercept starts at the first label (for counts at
+        its logarithm), once its first row has been predicted.
     prior : float
         Variance of a newborn's coefficients: one over the ridge, or over epsilon.
     newton : float
@@ -173,6 +179,7 @@ class FLHSettings(NamedTuple):
     pruned: bool = True
     rate: float = 1.0
     weight_unit: float = 1.0
+    from_label: bool = False
     prior: float = 1.0
     newton: float = 1.0
     convexity: float = 1.0
@@ -197,7 +204,9 @@ class LinearFLH(NamedTuple):
     matrices : ndarray of shape (n_experts, p, p)
         Those of "vaw" and "ridge"; roots of their inverses, of "ons".
     moments : ndarray of shape (n_experts, p)
-        Sums of labels times rows, of "vaw" and "ridge".
+        Sums of labels less origins times rows, of "vaw" and "ridge".
+    origins : ndarray of shape (n_experts,)
+        Prior means of the intercepts, of "vaw" and "ridge".
     rows : ndarray of int, shape (n_experts,)
         Row of the stream, from 0, that is the first each expert sees.
     guess : float
@@ -210,6 +219,7 @@ class LinearFLH(NamedTuple):
     thetas: np.ndarray
     matrices: np.ndarray
     moments: np.ndarray
+    origins: np.ndarray
     rows: np.ndarray
     guess: float = 0.0
 
@@ -223,13 +233,30 @@ def _is_least_squares(settings):
     return settings.base in ("vaw", "ridge")
 
 
-def _newborn(settings, birth, theta, row):
-    start = np.zeros_like(theta) if _is_least_squares(settings) else theta
-    start = np.clip(start, -settings.box, settings.box)
+def _newborn(settings, birth, theta, guess, row):
+    origin = guess if settings.intercept and _is_least_squares(settings) else 0.0
+    start = np.clip(theta, -settings.box, settings.box)
+    if _is_least_squares(settings):
+        start = _from_origin(settings, np.zeros_like(theta), origin)
     root = settings.base == "ons"
     matrix = np.eye(len(theta)) * settings.prior ** (0.5 if root else -1)
-    fields = (birth, 0.0, 0.0, start, matrix, np.zeros_like(start), row)
+    fields = (birth, 0.0, 0.0, start, matrix, np.zeros_like(start), origin, row)
     return [np.array([field]) for field in fields]
+
+
+def _from_origin(settings, thetas, origins):
+    """Coefficients, where the intercepts are counted from their origins."""
+    if settings.intercept:
+        thetas[..., -1] += origins
+    return thetas
+
+
+def _start_from_label(settings, state, y):
+    """The only expert, which has predicted, as if it had started from its label."""
+    origin = np.clip(settings.loss.start(y), -settings.box, settings.box)
+    thetas = state.thetas.copy()
+    thetas[:, -1] = origin
+    return state._replace(thetas=thetas, origins=np.full(1, origin)), np.full(1, origin)
 
 
 def flh_linear_start(settings, theta, guess=0.0, row=0):
@@ -249,15 +276,15 @@ def flh_linear_start(settings, theta, guess=0.0, row=0):
     -------
     state : LinearFLH
     """
-    return LinearFLH(*_newborn(settings, 1, theta, row), guess)
+    return LinearFLH(*_newborn(settings, 1, theta, guess, row), guess)
 
 
 def _predictions(settings, state, x):
     """Of the experts for a row."""
     z = state.thetas @ x
     if settings.base == "vaw":
-        leverages = np.linalg.solve(state.matrices, x[:, None])[..., 0] @ x
-        z = z / (1 + leverages)
+        leverages = np.linalg.solve(state.matrices, x[None, :, None])[..., 0] @ x
+        z = state.origins + (z - state.origins) / (1 + leverages)
     if _is_least_squares(settings):
         z[-1] = state.guess
     return np.clip(z, settings.low, settings.high)
@@ -269,15 +296,8 @@ def flh_linear_predict(settings, state, x):
 
 
 def flh_linear_coefficients(settings, state):
-    """Coefficients of the mixture, shape (p,).
-
-    Those of a newborn that repeats the last label are 0, its intercept this label.
-    """
-    weights = np.exp(state.log_weights)
-    theta = weights @ state.thetas
-    if settings.intercept and _is_least_squares(settings):
-        theta[-1] += weights[-1] * state.guess
-    return theta
+    """Coefficients of the mixture, shape (p,)."""
+    return np.exp(state.log_weights) @ state.thetas
 
 
 def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
@@ -306,9 +326,10 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
     the loss exceeds that of every expert alive from round r to s by at most
     :math:`\ln(s) / \eta` if f is :math:`\eta`-exp-concave on the predictions.
 
-    A newborn of "vaw" and "ridge" predicts the last label in its first round if there
-    is an intercept, otherwise 0; then it knows the rows since its birth. A newborn of
-    "ons" and "ogd" starts from the mixture's coefficients.
+    The intercept of a newborn of "vaw" and "ridge" starts at the last label, its other
+    coefficients at 0: that is what it predicts first, and what its penalty draws to
+    when it knows the rows since its birth. A newborn of "ons" and "ogd" starts from the
+    mixture's coefficients.
 
     Examples
     --------
@@ -326,14 +347,22 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
     z = _predictions(settings, state, x)
     prediction = float(np.exp(state.log_weights) @ z)
     loss, scale, t = settings.loss, settings.loss.scale, state.round
+    if t == 1 and settings.from_label:
+        state, z = _start_from_label(settings, state, y)
     losses = np.minimum(weight * scale * loss.value(y, z), 1e300)
+    if losses.shape != z.shape or np.isnan(losses).any():
+        raise ValueError(
+            f"The loss {type(loss).__name__} must be numbers of the shape of the "
+            f"predictions, {z.shape}, got {losses} for the label {y:g}."
+        )
     log_weights = flh_update(state.log_weights, losses, settings.rate, t)
     masses, thetas = state.masses + weight, state.thetas
     matrices, moments = state.matrices, state.moments
     if _is_least_squares(settings):
         matrices = matrices + weight * np.outer(x, x)
-        moments = moments + weight * y * x
+        moments = moments + weight * np.outer(y - state.origins, x)
         thetas = np.linalg.solve(matrices, moments[..., None])[..., 0]
+        thetas = _from_origin(settings, thetas, state.origins)
     else:
         slopes = weight * scale * loss.derivative(y, z)
         if settings.base == "ogd":
@@ -348,12 +377,14 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
     shares = np.exp(log_weights[:-1] - np.logaddexp.reduce(log_weights[:-1]))
     row = state.rows[-1] if row is None else row
     rows = np.append(state.rows[:-1], row)
-    experts = [state.births, log_weights[:-1], masses, thetas, matrices, moments, rows]
+    experts = [state.births, log_weights[:-1], masses, thetas, matrices, moments]
+    experts += [state.origins, rows]
     if settings.pruned:
         alive = aflh_last_round(state.births) > t
         experts = [array[alive] for array in experts]
-    newborn = _newborn(settings, t + 1, shares @ thetas, row + 1)
+    guess = float(y) if settings.intercept else 0.0
+    newborn = _newborn(settings, t + 1, shares @ thetas, guess, row + 1)
     newborn[1] = log_weights[-1:]
     joined = [np.concatenate(pair) for pair in zip(experts, newborn)]
     joined[1] -= np.logaddexp.reduce(joined[1])
-    return prediction, LinearFLH(*joined, float(y) if settings.intercept else 0.0)
+    return prediction, LinearFLH(*joined, guess)

@@ -75,6 +75,10 @@ class Loss(ABC):
         """The label to expect at the prediction u: u itself."""
         return u
 
+    def start(self, y):
+        """What a learner whose first label is y may start from: here y itself."""
+        return y
+
     def check(self, y):
         """Return the labels, NaN among them kept, or raise ValueError."""
         return y
@@ -238,6 +242,9 @@ class Poisson(ExponentialFamily):
             )
         return y
 
+    def start(self, y):
+        return np.log(np.maximum(y, 0.5))
+
     def labels(self, largest):
         return 0.0, largest
 
@@ -303,6 +310,9 @@ class Logistic(ExponentialFamily):
                 f"Logistic {what}, but y holds another value (first in row {row})."
             )
         return y
+
+    def start(self, y):
+        return np.zeros_like(y)
 
     def labels(self, largest):
         return 0.0, 1.0
@@ -444,9 +454,11 @@ def example_13(loss, *, bound, label_bound, row_bound, n_features):
     found = Constants(*map(float, found))
     if not all(0 < v < np.inf for v in found):
         raise ValueError(
-            f"With rows of norm {R:g} the theory's constants for the loss "
-            f"{type(loss).__name__} leave the range of floating-point numbers: divide "
-            "X by a constant, or choose another learning_rate."
+            f"With rows of norm {R:g}, labels of size {label_bound:g} and {n_features} "
+            f"coefficients up to {B:g} the theory's constants for the loss "
+            f"{type(loss).__name__} leave the range of floating-point numbers: its "
+            f"experts may predict up to {R * root * (B + G):.3g}. Divide X by a "
+            "constant, or choose another learning_rate."
         )
     return found
 

@@ -6,6 +6,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils.validation import check_is_fitted
 
+from sktvdenoise._coefficient_plot import CoefficientPathDisplay
 from sktvdenoise._experts_display import ExpertWeightsDisplay
 from sktvdenoise._path_plot import FusedLassoPathDisplay
 from sktvdenoise._plot_rows import (
@@ -23,6 +24,7 @@ from sktvdenoise._regret_plot import RegretCurveDisplay
 from sktvdenoise.metrics import tv_oracle
 
 __all__ = [
+    "CoefficientPathDisplay",
     "DenoisingDisplay",
     "ExpertWeightsDisplay",
     "FusedLassoPathDisplay",

@@ -58,7 +58,7 @@ def losses_of_experts(engine, X, y, w):
         row = slice(t, t + 1)
         if t:
             settings, _, flh, _ = state
-            z = _predictions(settings, flh, X[t])
+            z = _predictions(settings, flh, engine._augmented(X)[t])
             experts[flh.births - 1, t] = w[t] * loss.scale * loss.value(y[t], z)
         state = engine.learn(state, X[row], y[row], w[row], out)
         own[t] = w[t] * loss.scale * loss.value(y[t], out[0])
@@ -71,13 +71,17 @@ def losses_of_experts(engine, X, y, w):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("pruned", [True, False])
 @pytest.mark.parametrize("kind", ["jumps", "drift", "wild"])
-@pytest.mark.parametrize("loss, base", SETTINGS)
-def test_interval_bound(loss, base, kind, pruned, weighted):
+@pytest.mark.parametrize(
+    "loss, base, intercept",
+    [(*s, False) for s in SETTINGS]
+    + [("squared", "vaw", True), ("squared", "ridge", True)],
+)
+def test_interval_bound(loss, base, intercept, kind, pruned, weighted):
     """sum over r..s of f(x) - f(x^r) <= ln(s) / eta, for all r <= s."""
     n, d = 90, 2
     X, y, _ = make_stream(loss, kind, n, d, size=1.0 if loss == "squared" else 0.3)
     w = np.random.default_rng(1).uniform(0.1, 1, size=n) if weighted else np.ones(n)
-    parameters = dict(bound=1.0, alpha=1.0, pruned=pruned, intercept=False)
+    parameters = dict(bound=1.0, alpha=1.0, pruned=pruned, intercept=intercept)
     engine = NumpyFLHEngine(base, LOSSES[loss], "theory", **parameters)
     own, experts, state = losses_of_experts(engine, X, y, w)
     rate = engine.rate_of(state)
@@ -207,13 +211,28 @@ def test_ranges_double_and_experts_start_again():
     assert ons.partial_fit_predict(X[30:31], [0.5])[0] == pytest.approx(
         before, abs=1e-15
     )
-    assert ons.row_bound_ == 2.0
+    assert ons.row_bound_ == 1.5
     assert ons.constants_ == example_13(
-        LOSSES["squared"], bound=0.5, label_bound=1.0, row_bound=2.0, n_features=2
+        LOSSES["squared"], bound=0.5, label_bound=1.0, row_bound=1.5, n_features=2
     )
     assert ons.expert_births_[0] == 30
     ons.partial_fit(X[31:41], np.zeros(10), sample_weight=np.r_[np.ones(9), 3.0])
     assert ons.expert_births_[0] == 40
+
+
+@pytest.mark.parametrize("expert", ["ons", "ogd"])
+def test_counts_have_constants_for_small_rows_with_an_intercept(expert):
+    rng = np.random.default_rng(5)
+    X, y = rng.uniform(-0.3, 0.3, size=(100, 2)), rng.poisson(1.0, size=100) * 1.0
+    model = FLHRegressor(expert, loss="poisson", learning_rate="theory").fit(X, y)
+    most = np.sqrt(np.max(np.sum(X**2, axis=1)) + 1)
+    assert most <= model.row_bound_ <= 1.25 * most
+    assert np.isfinite(model.predict(X)).all()
+    message = r"norm .* labels of size .* 3 coefficients up to 1 .* may predict up to"
+    with pytest.raises(ValueError, match=message):
+        model.fit(10 * X, y)
+    with pytest.raises(ValueError, match="choose expert='ons' or 'ogd'"):
+        FLHRegressor(loss="poisson", learning_rate="theory").fit(X, y)
 
 
 def test_predictions_of_the_theory_scale_with_the_labels():
