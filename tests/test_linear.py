@@ -698,9 +698,9 @@ def test_every_parameter_acts_or_is_refused():
                     changed.fit(X, y)
             elif name == "bound":
                 if base.expert in ("ons", "ogd"):  # of coefficients
-                    free = 0.3 * np.abs(plain.coef_).max()
-                    changed.set_params(bound=free).fit(X, y)
-                    inside = np.max(np.abs(changed.coef_)) <= free * (1 + 1e-12)
+                    small = 0.3 * np.abs(plain.coef_).max()
+                    changed.set_params(bound=small).fit(X, y)
+                    inside = np.max(np.abs(changed.coef_)) <= small * (1 + 1e-12)
                     # At the rate of the theory it sets constants.
                     assert inside or base.learning_rate == "theory"
                     assert np.any(changed.coef_ != plain.coef_)
