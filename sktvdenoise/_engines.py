@@ -95,8 +95,11 @@ class _FLH:
 
     @property
     def _starts_from_label(self):
-        # The theorem's Newton step and descent start from 0, or from where they were.
-        return self.intercept and not self.has_constants
+        # The theorem's Newton step and descent start from 0, or from where they were. A
+        # single class says little about its odds.
+        if self.has_constants or self.loss is LOSSES["logistic"]:
+            return False
+        return self.intercept
 
     def constants_of(self, state):
         """Constants of Example 13 in force."""

@@ -33,7 +33,7 @@ cdef struct Linear:
     long long base        # of Base
     long long loss        # of LossCode
     long long pruned
-    long long from_label  # whether the first expert's intercept starts at its label
+    long long from_label  # whether intercepts start where they explain a label
     double guess          # prediction of the newborn of VAW and RIDGE
     double rate           # of FLH
     double weight_unit    # weights are divided by it

@@ -161,10 +161,8 @@ cdef void start_from(Linear* s, double* block, double y, Work* k) noexcept nogil
 
 
 cdef double prediction_of(Linear* s, double y) noexcept nogil:
-    """`Loss.start`."""
-    if s.loss == SQUARED:
-        return y
-    return log(max(y, 0.5)) if s.loss == POISSON else 0.0
+    """`Loss.start` of squares and counts."""
+    return log(max(y, 0.5)) if s.loss == POISSON else y
 
 
 cdef void learn_block(Linear* s, double* block, double y, double w,
@@ -284,10 +282,10 @@ cdef double learn_row(Linear* s, double* blocks, double y, double w,
     cdef double[8] before
     cdef double[8] after
     cdef double[8] dot
-    cdef Py_ssize_t size = block_size(s), place, b, l
+    cdef Py_ssize_t size = block_size(s), place, b, i, l
     cdef double* block = blocks
     cdef double* share
-    cdef double total, victim, prediction
+    cdef double total, victim, prediction, move
     memset(before, 0, sizeof(before))
     memset(after, 0, sizeof(after))
     memset(dot, 0, sizeof(dot))
@@ -312,6 +310,11 @@ cdef double learn_row(Linear* s, double* blocks, double y, double w,
     s.round += 1
     if s.base == ONS or s.base == OGD:
         mix(s, blocks, k.mean)
+        if s.from_label:
+            move = prediction_of(s, y)
+            for i in range(s.p):
+                move -= k.x[i] * k.mean[i]
+            k.mean[s.p - 1] += move
     else:
         s.guess = y if s.intercept else 0.0
     place = s.n_alive

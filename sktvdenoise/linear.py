@@ -145,12 +145,13 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
     label before: that is what a newborn predicts first. (Without an intercept o is 0.)
     With :math:`|o| \le B` the regret of "vaw" towards coefficients :math:`\theta` is
     that of labels of size 2 B towards :math:`\theta - \theta_0`. A newborn of "ons" and
-    "ogd" starts from the coefficients of the mixture.
+    "ogd" starts from the coefficients of the mixture; at a float its intercept is moved
+    so that it would have predicted the last label (the rate, of counts).
 
     The first prediction is 0. Then the first expert goes on as if it had started from
     the first label (of counts, from its logarithm), but for "ons" and "ogd" at the rate
-    of "theory". So with an intercept the level of the labels doesn't matter at a float.
-    A later jump of many standard deviations of the noise is followed slowly by "ons".
+    of "theory". So with an intercept the level of the labels doesn't matter at a float,
+    and jumps of it are followed at once.
 
     At the rate of "theory" a label or a weight beyond all before raises its range to
     the double, a row that of norms by a quarter, or to what it is if that is more. The

@@ -159,8 +159,10 @@ class FLHSettings(NamedTuple):
     weight_unit : float
         Weights are divided by it.
     from_label : bool
-        Whether the first expert's intercept starts at the first label (for counts at
-        its logarithm), once its first row has been predicted.
+        Whether the first expert's intercept starts at ``loss.start`` of the first
+        label, once its row has been predicted, and those of newborns of "ons" and "ogd"
+        so that they would have predicted that of the last label. Only with an
+        intercept.
     prior : float
         Variance of a newborn's coefficients: one over the ridge, or over epsilon.
     newton : float
@@ -329,7 +331,7 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
     The intercept of a newborn of "vaw" and "ridge" starts at the last label, its other
     coefficients at 0: that is what it predicts first, and what its penalty draws to
     when it knows the rows since its birth. A newborn of "ons" and "ogd" starts from the
-    mixture's coefficients.
+    mixture's coefficients, its intercept moved as `FLHSettings.from_label` says.
 
     Examples
     --------
@@ -383,7 +385,10 @@ def flh_linear_update(settings, state, x, y, weight=1.0, row=None):
         alive = aflh_last_round(state.births) > t
         experts = [array[alive] for array in experts]
     guess = float(y) if settings.intercept else 0.0
-    newborn = _newborn(settings, t + 1, shares @ thetas, guess, row + 1)
+    theta = shares @ thetas
+    if settings.from_label:
+        theta[-1] += loss.start(y) - x @ theta
+    newborn = _newborn(settings, t + 1, theta, guess, row + 1)
     newborn[1] = log_weights[-1:]
     joined = [np.concatenate(pair) for pair in zip(experts, newborn)]
     joined[1] -= np.logaddexp.reduce(joined[1])

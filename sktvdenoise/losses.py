@@ -76,7 +76,7 @@ class Loss(ABC):
         return u
 
     def start(self, y):
-        """What a learner whose first label is y may start from: here y itself."""
+        """A prediction that the label y suggests: here y itself, as of `mean`."""
         return y
 
     def check(self, y):
@@ -310,9 +310,6 @@ class Logistic(ExponentialFamily):
                 f"Logistic {what}, but y holds another value (first in row {row})."
             )
         return y
-
-    def start(self, y):
-        return np.zeros_like(y)
 
     def labels(self, largest):
         return 0.0, 1.0

@@ -279,6 +279,20 @@ def test_the_level_of_labels_does_not_matter(base):
     assert mean_square(model, X, y) < 1.5
 
 
+@pytest.mark.parametrize("base", ["vaw", "ridge", "ons", "ogd"])
+def test_jumps_of_the_level_are_followed_at_once(base):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(1000, 2))
+    y = X @ [1.0, 2.0] + np.repeat([0.0, 100.0], 500) + rng.normal(size=1000)
+    found = FLHRegressor(base, learning_rate=0.5).partial_fit_predict(X, y)
+    assert np.mean((found - y)[550:] ** 2) < 1.25
+    counts = rng.poisson(np.exp(X @ [0.3, 0.2] + np.repeat([0.0, 5.0], 500))) * 1.0
+    if base in ("ons", "ogd"):
+        model = FLHRegressor(base, loss="poisson", learning_rate=1.0)
+        found = model.partial_fit_predict(X, counts)[550:]
+        assert np.mean((found / np.exp(X[550:] @ [0.3, 0.2] + 5) - 1) ** 2) < 0.1
+
+
 @pytest.mark.parametrize("base", ["vaw", "ridge"])
 def test_the_level_of_labels_hardly_matters_at_the_rate_of_the_theory(base):
     rng = np.random.default_rng(8)
@@ -684,13 +698,21 @@ def test_every_parameter_acts_or_is_refused():
                 with pytest.raises(ValueError, match=f"{name}=.* does nothing"):
                     changed.fit(X, y)
             elif name == "bound":
+                if base.expert in ("ons", "ogd"):  # of coefficients
+                    small = 0.3 * np.abs(plain.coef_).max()
+                    changed.set_params(bound=small).fit(X, y)
+                    inside = np.max(np.abs(changed.coef_)) <= small * (1 + 1e-12)
+                    # At the rate of the theory it sets constants.
+                    assert inside or base.learning_rate == "theory"
+                    assert np.any(changed.coef_ != plain.coef_)
+                    continue
                 # Labels within it; it draws in what is beyond.
                 changed.set_params(bound=np.abs(y).max())
                 found = changed.partial_fit_predict(
                     X * np.linspace(1, 9, 200)[:, None], y
                 )
                 inside = np.max(np.abs(found)) <= np.abs(y).max()
-                assert inside or auto or base.expert == "ons"
+                assert inside or auto
                 if auto:
                     with pytest.raises(ValueError, match="bound"):
                         changed.fit(X, 2 * y)
