@@ -97,7 +97,7 @@ class _FLH:
     def _starts_from_label(self):
         # The theorem's Newton step and descent start from 0, or from where they were. A
         # single class says little about its odds.
-        if self.has_constants or self.loss is LOSSES["logistic"]:
+        if self.has_constants or isinstance(self.loss, Logistic):
             return False
         return self.intercept
 
