@@ -22,6 +22,9 @@
 /* Poisson: logarithm of how far below what was seen rates may be. */
 #define SKTV_REACH 5.0
 
+/* Poisson: how far above the prediction labels are learned, in unit deviances. */
+#define SKTV_CREDIBLE 25.0
+
 /* Weight of a guard in the beginning. */
 #define SKTV_GUARD 0.01
 

@@ -3,13 +3,14 @@
 # The references in numpy are in laplace.py.
 #
 # Legend: d features, p = d + 1 coefficients.
-from libc.math cimport exp, log, sqrt
+from libc.math cimport exp, exp2, log, sqrt
 
 cdef extern from "_laplace.h" nogil:
     const Py_ssize_t LANES "SKTV_LANES"
     const double PROBABILITY "SKTV_PROBABILITY"
     const double SUREST "SKTV_SUREST"
     const double REACH "SKTV_REACH"
+    const double CREDIBLE "SKTV_CREDIBLE"
     const double GUARD "SKTV_GUARD"
 
 cpdef enum Code:
@@ -27,7 +28,7 @@ cdef struct Head:
     double base            # of the natural parameter
     double low             # range of the natural parameter less the offset: members
     double high            # don't predict beyond
-    double events          # Poisson: sum of the labels, and of the exposure
+    double events          # Poisson: sum of the labels learned, and of the exposure
     double exposure
     double least           # smallest log rate of a label and one event more
     double dispersion      # Poisson: variance of the labels over their mean
@@ -45,6 +46,8 @@ cdef struct Parts:
     double* moves          # rows since a feature first moved, [d]
     double* centre         # of the units, [d]
     double* unit           # square of the units, [d]
+    double* late_mean      # as mean and square, from the third row on, [d]
+    double* late_square
     double* drift          # [group][intercept, slopes][lane]
     double* keep
     double* share          # of the trackers, [trackers]
@@ -57,6 +60,8 @@ cdef struct Parts:
 cdef struct Scratch:
     double* mean           # as in Parts, with the row
     double* square
+    double* late_mean
+    double* late_square
     double* moves
     double* centre
     double* unit
@@ -88,6 +93,8 @@ cdef inline Py_ssize_t lay_out(Parts* s, double* place) noexcept nogil:
     s.moves = take(&place, d)
     s.centre = take(&place, d)
     s.unit = take(&place, d)
+    s.late_mean = take(&place, d)
+    s.late_square = take(&place, d)
     s.drift = take(&place, 2 * n)
     s.keep = take(&place, 2 * n)
     s.share = take(&place, k)
@@ -104,6 +111,8 @@ cdef inline Py_ssize_t lay_out_scratch(Scratch* r, const Head* head,
     cdef Py_ssize_t d = head.n_features, n = head.n_members
     r.mean = take(&place, d)
     r.square = take(&place, d)
+    r.late_mean = take(&place, d)
+    r.late_square = take(&place, d)
     r.moves = take(&place, d)
     r.centre = take(&place, d)
     r.unit = take(&place, d)
@@ -128,11 +137,13 @@ cdef inline void standardise(const Parts* s, Scratch* r, const double[:] x) noex
     it is a thousand times as wide. Else they stand, and the drift of its coefficient
     follows instead: a trend would make moving units meaningless. A feature that never
     moved is 0. What is far off is drawn in; what comes once in t rows, at sqrt(t)
-    standard deviations, isn't.
+    standard deviations, isn't. The first two rows can't be: they are forgotten where
+    the feature is far narrower in the 2 p rows thereafter.
     """
     cdef Py_ssize_t d = s.head.n_features
     cdef Py_ssize_t j
     cdef double n = <double>(s.head.round + 1)
+    cdef double last = <double>(2 * d + 4)
     cdef double value, delta, reach
     r.z[0] = r.ratio[0] = 1.0
     for j in range(d):
@@ -144,7 +155,18 @@ cdef inline void standardise(const Parts* s, Scratch* r, const double[:] x) noex
             value = s.mean[j] + delta
         r.mean[j] = s.mean[j] + delta / n
         r.square[j] = s.square[j] + (delta * (value - r.mean[j]) - s.square[j]) / n
+        r.late_mean[j] = s.late_mean[j]
+        r.late_square[j] = s.late_square[j]
+        if n > 2.0 and n <= last:
+            delta = value - r.late_mean[j]
+            r.late_mean[j] += delta / (n - 2.0)
+            r.late_square[j] += (delta * (value - r.late_mean[j])
+                                 - r.late_square[j]) / (n - 2.0)
         r.moves[j] = s.moves[j] + (1.0 if r.square[j] > 0.0 else 0.0)
+        if n == last and 0.0 < r.late_square[j] < 1e-3 * r.square[j]:
+            r.mean[j] = r.late_mean[j]
+            r.square[j] = r.late_square[j] * (n - 2.0) / n
+            r.moves[j] = 1.0
         if r.square[j] > 1e6 * s.unit[j]:
             r.moves[j] = 1.0
         if r.moves[j] <= 2 * (d + 1):
@@ -191,6 +213,20 @@ cdef inline void account(Head* head, double y, double w, double pool,
     head.excess = max(min(head.excess, 1e300), -1e300)
     head.largest = max(head.largest, y)
     head.largest_weight = max(head.largest_weight, w)
+
+
+cdef inline double largest_label(const Head* head, double mean,
+                                 double w) noexcept nogil:
+    """What is learned of a count: no more than this, where `mean` was predicted.
+
+    Poisson's law exceeds mean + s / 3 + sqrt(s^2 / 9 + 2 mean s) with a probability of
+    at most e^-s (Bernstein). Surprises in succession are believed, and so is a label
+    of no more events than all before it have together.
+    """
+    cdef double s = 0.5 * CREDIBLE * max(head.dispersion, 1.0) / w
+    s *= exp2(4.0 * head.n_surprises)
+    return max(mean + s / 3.0 + sqrt(s * (s / 9.0 + 2.0 * mean)),
+               (head.events + 1.0) / w)
 
 
 cdef inline void learn_range(Head* head, double y, double w,

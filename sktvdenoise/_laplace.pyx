@@ -121,20 +121,24 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     cdef double h[8]
     cdef double* theta
     cdef double* covariance
-    cdef double square
+    cdef double square, label
     if head.round == 0:
         for j in range(d):
             s.first[j] = x[j]
     memcpy(s.mean, r.mean, d * sizeof(double))
     memcpy(s.square, r.square, d * sizeof(double))
+    memcpy(s.late_mean, r.late_mean, d * sizeof(double))
+    memcpy(s.late_square, r.late_square, d * sizeof(double))
     memcpy(s.moves, r.moves, d * sizeof(double))
     memcpy(s.centre, r.centre, d * sizeof(double))
     memcpy(s.unit, r.unit, d * sizeof(double))
     if head.loss == POISSON:
         if head.round > 0:
+            label = largest_label(head, mean, w)
             square = mean - y + (y * log(y / mean) if y > 0.0 else 0.0)
             sktv_winsorised(2.0 * w * square, max(0.005, 1.0 / (head.round + 10)),
                             &head.dispersion, &head.n_surprises)
+            y = min(y, label)
         learn_range(head, y, w, offset)
         w /= max(head.dispersion, 1.0)
     if head.round > 0:

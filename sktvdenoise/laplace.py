@@ -41,6 +41,7 @@ SHARES = (1e-4, 1e-3, 1e-2)  # of the trackers
 _PROBABILITY = 1e-6  # logistic: no smaller one is predicted
 _SUREST = 100.0  # logistic: no larger logarithm of odds is learned
 _REACH = 5.0  # Poisson: logarithm of how far below what was seen
+_CREDIBLE = 25.0  # Poisson: unit deviance of a label that is learned as it is
 _GUARD = 0.01  # weight of the guard in the beginning
 
 
@@ -168,7 +169,9 @@ class Units:
     stand, so that a feature with a trend doesn't lose its meaning, and the drift of its
     coefficient follows instead, by the ratio of the variance in the units to that of
     now. A feature that never moved is 0. What is more than :math:`20 + 2 \sqrt{t}`
-    standard deviations off the mean is drawn in, in row `t`.
+    standard deviations off the mean is drawn in, in row `t`. The first two rows can't
+    be; the mean takes their place where the variance of the 2 p rows thereafter is less
+    than a thousandth of that with them.
 
     Units follow features that are shifted or multiplied, up to rounding.
 
@@ -194,7 +197,14 @@ class Units:
             row = np.clip(row, mean - reach, mean + reach)
         rows = np.vstack([self.rows, row])
         now = rows.var(axis=0)
-        moves = np.where(now > 1e6 * self.variance, 1, self.moves + (now > 0))
+        again = now > 1e6 * self.variance
+        if n == 2 * len(x) + 4:
+            late = rows[2:].var(axis=0)
+            narrower = (late > 0) & (late < 1e-3 * now)
+            rows[:2, narrower] = rows[2:, narrower].mean(axis=0)
+            now = rows.var(axis=0)
+            again |= narrower
+        moves = np.where(again, 1, self.moves + (now > 0))
         follows = moves <= 2 * (len(x) + 1)
         centre = np.where(follows, rows.mean(axis=0), self.centre)
         variance = np.where(follows, now, self.variance)
@@ -307,8 +317,21 @@ class LaplacePool:
     `sktvdenoise.aggregation.fixed_share_update`.
 
     Counts vary more than Poisson's law says. Their weights are divided by the
-    dispersion, the mean unit deviance of the output's errors so far (winsorised, with a
-    memory of 200 rows), where that is above 1.
+    dispersion :math:`\phi`, the mean unit deviance of the output's errors so far
+    (winsorised, with a memory of 200 rows), where that is above 1.
+
+    A count is drawn in before it is learned, so that one that is absurd does no lasting
+    harm: where :math:`\mu` was predicted, to
+
+    .. math::
+        \max\left(\mu + \frac s3 + \sqrt{\frac{s^2}{9} + 2 \mu s},
+            \frac{1 + \sum_{i < t} w_i y_i}{w}\right), \quad
+        s = \frac{25 \cdot 16^k}{2 w} \max(\phi, 1),
+
+    after `k` surprises in succession. Poisson's law
+    exceeds the first with a probability of at most :math:`e^{-s}`, by Bernstein's
+    inequality. The second lets large counts be learned that come regularly, however
+    rarely.
 
     The first prediction is a probability of 1/2, or one event. The intercept's prior
     mean is that of even odds; or of the first row's rate, one event and one more unit
@@ -337,7 +360,7 @@ class LaplacePool:
         self.weights = np.full((len(shares), len(members)), 1 / len(members))
         self.top = np.full(len(shares), 1 / len(shares))
         self.units = Units(n_features)
-        self.rates = []  # of one event more than was seen
+        self.rates = []  # of one event more than was learned
         self.events = self.exposure = self.base = 0.0
         self.dispersion, self.n_surprises, self.round = 1.0, 0, 0
 
@@ -350,6 +373,13 @@ class LaplacePool:
             return -np.inf, np.inf
         least = min(*self.rates, (self.events + 1) / self.exposure)
         return np.log(least) - _REACH, np.log(2 * max(self.rates))
+
+    def _largest_label(self, mean, weight):
+        """What is learned of a count: no more than this."""
+        deviance = _CREDIBLE * 16.0**self.n_surprises * max(self.dispersion, 1.0)
+        s = deviance / (2 * weight)
+        credible = mean + s / 3 + np.sqrt(s * (s / 9 + 2 * mean))
+        return max(credible, (self.events + 1) / weight)
 
     def _look(self, x, offset):
         """What is known of a row before its label."""
@@ -372,11 +402,13 @@ class LaplacePool:
         limits = -_SUREST, _SUREST
         if self.loss == "poisson":
             if self.round:
+                largest = self._largest_label(mean, weight)
                 deviance = 2 * weight * loss.value(y, loss.link(mean))
                 gain = max(0.005, 1 / (self.round + 10))
                 self.dispersion, self.n_surprises = winsorised_update(
                     self.dispersion, self.n_surprises, deviance, gain
                 )
+                y = min(y, largest)
             else:
                 self.base = np.log((weight * y + 1) / (weight + 1)) - offset
             self.events += weight * y
