@@ -10,6 +10,7 @@ cdef extern from "_laplace.h" nogil:
     const double PROBABILITY "SKTV_PROBABILITY"
     const double SUREST "SKTV_SUREST"
     const double REACH "SKTV_REACH"
+    const double WIDTH "SKTV_WIDTH"
     const double CREDIBLE "SKTV_CREDIBLE"
     const double GUARD "SKTV_GUARD"
 
@@ -215,31 +216,41 @@ cdef inline void account(Head* head, double y, double w, double pool,
     head.largest_weight = max(head.largest_weight, w)
 
 
+cdef inline double credible(const Head* head, double mean, double w) noexcept nogil:
+    """The largest label that is believed, of a mean; surprises in succession are.
+
+    Poisson's law exceeds mean + s / 3 + sqrt(s^2 / 9 + 2 mean s) with a probability of
+    at most e^-s (Bernstein).
+    """
+    cdef double s = 0.5 * CREDIBLE * max(head.dispersion, 1.0) / w
+    s *= exp2(4.0 * head.n_surprises)
+    return mean + s / 3.0 + sqrt(s * (s / 9.0 + 2.0 * mean))
+
+
 cdef inline double largest_label(const Head* head, double mean,
                                  double w) noexcept nogil:
     """What is learned of a count: no more than this, where `mean` was predicted.
 
-    Poisson's law exceeds mean + s / 3 + sqrt(s^2 / 9 + 2 mean s) with a probability of
-    at most e^-s (Bernstein). Surprises in succession are believed, and so is a label
-    of no more events than all before it have together.
+    A label of no more events than all before it have together is learned as it is.
     """
-    cdef double s = 0.5 * CREDIBLE * max(head.dispersion, 1.0) / w
-    s *= exp2(4.0 * head.n_surprises)
-    return max(mean + s / 3.0 + sqrt(s * (s / 9.0 + 2.0 * mean)),
-               (head.events + 1.0) / w)
+    return max(credible(head, mean, w), (head.events + 1.0) / w)
 
 
 cdef inline void learn_range(Head* head, double y, double w,
-                             double offset) noexcept nogil:
-    """Rates that may be predicted: neither far below nor above what was seen."""
+                             double offset, bint first) noexcept nogil:
+    """Rates that may be predicted: neither far below nor above what was seen.
+
+    The first label also sets the base, and what was before is forgotten.
+    """
     cdef double rate = log(y + 1.0 / w) - offset
-    if head.round == 0:
-        head.base = log((w * y + 1.0) / (w + 1.0)) - offset
+    if first:
+        head.base = log((w * y + 1.0) / (w + 0.5)) - offset
         head.least = rate
-        head.high = rate + log(2.0)
+        head.high = rate + log(WIDTH)
+        head.events = head.exposure = 0.0
     head.events += w * y
     head.exposure += w * exp(offset + head.base)
     head.least = min(head.least, rate)
     head.low = min(head.least, log((head.events + 1.0) / head.exposure) + head.base)
     head.low -= REACH
-    head.high = max(head.high, rate + log(2.0))
+    head.high = max(head.high, rate + log(WIDTH))

@@ -41,6 +41,7 @@ SHARES = (1e-4, 1e-3, 1e-2)  # of the trackers
 _PROBABILITY = 1e-6  # logistic: no smaller one is predicted
 _SUREST = 100.0  # logistic: no larger logarithm of odds is learned
 _REACH = 5.0  # Poisson: logarithm of how far below what was seen
+_WIDTH = 3.0  # Poisson: how many times above what was seen
 _CREDIBLE = 25.0  # Poisson: unit deviance of a label that is learned as it is
 _GUARD = 0.01  # weight of the guard in the beginning
 
@@ -72,8 +73,8 @@ def pool_members(n_features):
         28, all combinations of three choices: the prior variance of a slope, 0.3 or 3
         over `d`; its drift :math:`q`, 0 or :math:`0.2 \cdot 8^{-k} / d`, k = 0 to 5;
         the drift of the intercept, :math:`q` or :math:`10 q`, with prior variance 1.
-        Each ``keep`` is :math:`\sqrt{1 - q / (10 v)}` for a drift :math:`q` and a prior
-        variance :math:`v`: what walks for ever has the variance :math:`10 v`.
+        Each ``keep`` is :math:`\sqrt{1 - q / (3 v)}` for a drift :math:`q` and a prior
+        variance :math:`v`: what walks for ever has the variance :math:`3 v`.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def pool_members(n_features):
             for ratio in (1.0, 10.0):
                 variance = 1.0, slope_variance
                 drift = ratio * slope_drift, slope_drift
-                keep = tuple((1 - q / (10 * v)) ** 0.5 for q, v in zip(drift, variance))
+                keep = tuple((1 - q / (3 * v)) ** 0.5 for q, v in zip(drift, variance))
                 members.append(Member(variance, drift, keep))
     return members
 
@@ -307,10 +308,10 @@ class LaplacePool:
     Notes
     -----
     Members predict :math:`A'(u)` at their mean `u`, drawn in: to probabilities from
-    1e-6 to 1 - 1e-6; and to rates (less the offset) up to twice the largest that was
-    seen, counting one event more, and down to a factor :math:`e^{-5}` below the least
-    and the mean rate. Neither do they believe in other rates, nor in logarithms of odds
-    beyond 100.
+    1e-6 to 1 - 1e-6; and to rates (less the offset) up to three times the largest that
+    was learned, counting one event more, and down to a factor :math:`e^{-5}` below the
+    least and the mean rate. Neither do they believe in other rates, nor in logarithms
+    of odds beyond 100.
 
     Trackers and members lose :math:`w f_y`; the weights are multiplied by
     :math:`e^{-w f_y}`, and those of members share, see
@@ -328,15 +329,19 @@ class LaplacePool:
             \frac{1 + \sum_{i < t} w_i y_i}{w}\right), \quad
         s = \frac{25 \cdot 16^k}{2 w} \max(\phi, 1),
 
-    after `k` surprises in succession. Poisson's law
+    after `k` surprises in succession, with the sum over what was learned. Poisson's law
     exceeds the first with a probability of at most :math:`e^{-s}`, by Bernstein's
     inequality. The second lets large counts be learned that come regularly, however
     rarely.
 
     The first prediction is a probability of 1/2, or one event. The intercept's prior
-    mean is that of even odds; or of the first row's rate, one event and one more unit
-    of weight counted in. `offset` is the logarithm of exposure. A row of exposure `E`
-    may as well be given as one of weight `E` and label :math:`y / E`.
+    mean is that of even odds; or of the first row's rate, one event and half a unit of
+    weight counted in. That is all that the first count does; where it isn't credible,
+    of the mean of one event more than the second, the second takes its place.
+
+    `offset` is the logarithm of exposure. A row of exposure `E` may as well be given as
+    one of weight `E` and label :math:`y / E`; then the first prediction is a rate of 1,
+    as the exposure isn't known to be one, and may cost about `E`.
 
     Examples
     --------
@@ -372,14 +377,13 @@ class LaplacePool:
         if not self.rates:
             return -np.inf, np.inf
         least = min(*self.rates, (self.events + 1) / self.exposure)
-        return np.log(least) - _REACH, np.log(2 * max(self.rates))
+        return np.log(least) - _REACH, np.log(_WIDTH * max(self.rates))
 
-    def _largest_label(self, mean, weight):
-        """What is learned of a count: no more than this."""
+    def _credible(self, mean, weight):
+        """The largest count that is believed, of a mean."""
         deviance = _CREDIBLE * 16.0**self.n_surprises * max(self.dispersion, 1.0)
         s = deviance / (2 * weight)
-        credible = mean + s / 3 + np.sqrt(s * (s / 9 + 2 * mean))
-        return max(credible, (self.events + 1) / weight)
+        return mean + s / 3 + np.sqrt(s * (s / 9 + 2 * mean))
 
     def _look(self, x, offset):
         """What is known of a row before its label."""
@@ -401,19 +405,27 @@ class LaplacePool:
         self.units.keep()
         limits = -_SUREST, _SUREST
         if self.loss == "poisson":
-            if self.round:
-                largest = self._largest_label(mean, weight)
+            first = not self.rates or (
+                self.round == 1
+                and np.exp(self.base + offset) > self._credible(y + 1 / weight, weight)
+            )
+            if first:
+                self.base = np.log((weight * y + 1) / (weight + 0.5)) - offset
+                self.rates, self.events, self.exposure = [], 0.0, 0.0
+            else:
+                largest = max(self._credible(mean, weight), (self.events + 1) / weight)
                 deviance = 2 * weight * loss.value(y, loss.link(mean))
                 gain = max(0.005, 1 / (self.round + 10))
                 self.dispersion, self.n_surprises = winsorised_update(
                     self.dispersion, self.n_surprises, deviance, gain
                 )
                 y = min(y, largest)
-            else:
-                self.base = np.log((weight * y + 1) / (weight + 1)) - offset
             self.events += weight * y
             self.exposure += weight * np.exp(offset)
             self.rates.append((y + 1 / weight) / np.exp(offset))
+            if first:
+                self.round += 1
+                return
             limits = np.add(self._range(), offset)
             weight = weight / max(self.dispersion, 1.0)
         if self.round:
