@@ -43,6 +43,7 @@ _SUREST = 100.0  # logistic: no larger logarithm of odds is learned
 _REACH = 5.0  # Poisson: logarithm of how far below what was seen
 _WIDTH = 3.0  # Poisson: how many times above what was seen
 _CREDIBLE = 25.0  # Poisson: unit deviance of a label that is learned as it is
+_SPREAD = {"logistic": 10.0, "poisson": 3.0}  # of walks, in prior variances
 _GUARD = 0.01  # weight of the guard in the beginning
 
 
@@ -59,13 +60,14 @@ class Member(NamedTuple):
     keep: tuple
 
 
-def pool_members(n_features):
+def pool_members(n_features, loss="logistic"):
     r"""The members of the pool.
 
     Parameters
     ----------
     n_features : int
         `d`.
+    loss : {"logistic", "poisson"}, default="logistic"
 
     Returns
     -------
@@ -73,8 +75,9 @@ def pool_members(n_features):
         28, all combinations of three choices: the prior variance of a slope, 0.3 or 3
         over `d`; its drift :math:`q`, 0 or :math:`0.2 \cdot 8^{-k} / d`, k = 0 to 5;
         the drift of the intercept, :math:`q` or :math:`10 q`, with prior variance 1.
-        Each ``keep`` is :math:`\sqrt{1 - q / (3 v)}` for a drift :math:`q` and a prior
-        variance :math:`v`: what walks for ever has the variance :math:`3 v`.
+        Each ``keep`` is :math:`\sqrt{1 - q / (c v)}` for a drift :math:`q` and a prior
+        variance :math:`v`: what walks for ever has the variance :math:`c v`, with
+        :math:`c = 10` for logistic loss and 3 for Poisson.
 
     Examples
     --------
@@ -82,14 +85,16 @@ def pool_members(n_features):
     >>> len(pool_members(3)), pool_members(1)[0]
     (28, Member(variance=(1.0, 0.3), drift=(0.0, 0.0), keep=(1.0, 1.0)))
     """
-    d = max(n_features, 1)
+    d, spread = max(n_features, 1), _SPREAD[loss]
     members = []
     for slope_variance in (0.3 / d, 3.0 / d):
         for slope_drift in [0.0, *(0.2 / d * 8.0**-k for k in range(6))]:
             for ratio in (1.0, 10.0):
                 variance = 1.0, slope_variance
                 drift = ratio * slope_drift, slope_drift
-                keep = tuple((1 - q / (3 * v)) ** 0.5 for q, v in zip(drift, variance))
+                keep = tuple(
+                    (1 - q / (spread * v)) ** 0.5 for q, v in zip(drift, variance)
+                )
                 members.append(Member(variance, drift, keep))
     return members
 
@@ -354,7 +359,7 @@ class LaplacePool:
     """
 
     def __init__(self, n_features, loss, members=None, shares=SHARES):
-        members = pool_members(n_features) if members is None else members
+        members = pool_members(n_features, loss) if members is None else members
         self.loss, self.shares = loss, shares
         slopes = np.r_[0, np.ones(n_features, dtype=int)]
         self.drift = np.array([m.drift for m in members])[:, slopes]
@@ -482,7 +487,7 @@ class CompiledPool:
 
     def allocate(self, n_features):
         """The state before the first row."""
-        members = pool_members(n_features)
+        members = pool_members(n_features, self.loss)
         return _laplace.allocate(
             n_features, _laplace.Code[self.loss.upper()], members, SHARES
         )

@@ -20,7 +20,7 @@ N_MEMBERS, N_TRACKERS = 28, len(SHARES)
 
 
 def start(loss, d, members=None, shares=SHARES):
-    members = pool_members(d) if members is None else members
+    members = pool_members(d, loss) if members is None else members
     return _laplace.allocate(d, _laplace.Code[loss.upper()], members, shares)
 
 
