@@ -137,7 +137,7 @@ def sgd(loss, X, y):
 def pool(loss, X, y, members=None, shares=SHARES):
     """Means predicted by a pool."""
     n, d = X.shape
-    members = pool_members(d) if members is None else members
+    members = pool_members(d, loss) if members is None else members
     state = _laplace.allocate(d, _laplace.Code[loss.upper()], members, shares)
     predictions = np.empty(n)
     _laplace.learn(state, X, y, np.ones(n), np.zeros(n), predictions)

@@ -19,8 +19,12 @@
 #define SKTV_PROBABILITY 1e-6
 #define SKTV_SUREST 100.0
 
-/* Poisson: logarithm of how far below what was seen rates may be. */
+/* Poisson: logarithm of how far below what was seen rates may be; factor above. */
 #define SKTV_REACH 5.0
+#define SKTV_WIDTH 3.0
+
+/* Poisson: how far above the prediction labels are learned, in unit deviances. */
+#define SKTV_CREDIBLE 25.0
 
 /* Weight of a guard in the beginning. */
 #define SKTV_GUARD 0.01

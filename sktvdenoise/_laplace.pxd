@@ -3,13 +3,15 @@
 # The references in numpy are in laplace.py.
 #
 # Legend: d features, p = d + 1 coefficients.
-from libc.math cimport exp, log, sqrt
+from libc.math cimport exp, exp2, log, sqrt
 
 cdef extern from "_laplace.h" nogil:
     const Py_ssize_t LANES "SKTV_LANES"
     const double PROBABILITY "SKTV_PROBABILITY"
     const double SUREST "SKTV_SUREST"
     const double REACH "SKTV_REACH"
+    const double WIDTH "SKTV_WIDTH"
+    const double CREDIBLE "SKTV_CREDIBLE"
     const double GUARD "SKTV_GUARD"
 
 cpdef enum Code:
@@ -27,7 +29,7 @@ cdef struct Head:
     double base            # of the natural parameter
     double low             # range of the natural parameter less the offset: members
     double high            # don't predict beyond
-    double events          # Poisson: sum of the labels, and of the exposure
+    double events          # Poisson: sum of the labels learned, and of the exposure
     double exposure
     double least           # smallest log rate of a label and one event more
     double dispersion      # Poisson: variance of the labels over their mean
@@ -45,6 +47,8 @@ cdef struct Parts:
     double* moves          # rows since a feature first moved, [d]
     double* centre         # of the units, [d]
     double* unit           # square of the units, [d]
+    double* late_mean      # as mean and square, from the third row on, [d]
+    double* late_square
     double* drift          # [group][intercept, slopes][lane]
     double* keep
     double* share          # of the trackers, [trackers]
@@ -57,6 +61,8 @@ cdef struct Parts:
 cdef struct Scratch:
     double* mean           # as in Parts, with the row
     double* square
+    double* late_mean
+    double* late_square
     double* moves
     double* centre
     double* unit
@@ -88,6 +94,8 @@ cdef inline Py_ssize_t lay_out(Parts* s, double* place) noexcept nogil:
     s.moves = take(&place, d)
     s.centre = take(&place, d)
     s.unit = take(&place, d)
+    s.late_mean = take(&place, d)
+    s.late_square = take(&place, d)
     s.drift = take(&place, 2 * n)
     s.keep = take(&place, 2 * n)
     s.share = take(&place, k)
@@ -104,6 +112,8 @@ cdef inline Py_ssize_t lay_out_scratch(Scratch* r, const Head* head,
     cdef Py_ssize_t d = head.n_features, n = head.n_members
     r.mean = take(&place, d)
     r.square = take(&place, d)
+    r.late_mean = take(&place, d)
+    r.late_square = take(&place, d)
     r.moves = take(&place, d)
     r.centre = take(&place, d)
     r.unit = take(&place, d)
@@ -128,11 +138,13 @@ cdef inline void standardise(const Parts* s, Scratch* r, const double[:] x) noex
     it is a thousand times as wide. Else they stand, and the drift of its coefficient
     follows instead: a trend would make moving units meaningless. A feature that never
     moved is 0. What is far off is drawn in; what comes once in t rows, at sqrt(t)
-    standard deviations, isn't.
+    standard deviations, isn't. The first two rows can't be: they are forgotten where
+    the feature is far narrower in the 2 p rows thereafter.
     """
     cdef Py_ssize_t d = s.head.n_features
     cdef Py_ssize_t j
     cdef double n = <double>(s.head.round + 1)
+    cdef double last = <double>(2 * d + 4)
     cdef double value, delta, reach
     r.z[0] = r.ratio[0] = 1.0
     for j in range(d):
@@ -144,7 +156,18 @@ cdef inline void standardise(const Parts* s, Scratch* r, const double[:] x) noex
             value = s.mean[j] + delta
         r.mean[j] = s.mean[j] + delta / n
         r.square[j] = s.square[j] + (delta * (value - r.mean[j]) - s.square[j]) / n
+        r.late_mean[j] = s.late_mean[j]
+        r.late_square[j] = s.late_square[j]
+        if n > 2.0 and n <= last:
+            delta = value - r.late_mean[j]
+            r.late_mean[j] += delta / (n - 2.0)
+            r.late_square[j] += (delta * (value - r.late_mean[j])
+                                 - r.late_square[j]) / (n - 2.0)
         r.moves[j] = s.moves[j] + (1.0 if r.square[j] > 0.0 else 0.0)
+        if n == last and 0.0 < r.late_square[j] < 1e-3 * r.square[j]:
+            r.mean[j] = r.late_mean[j]
+            r.square[j] = r.late_square[j] * (n - 2.0) / n
+            r.moves[j] = 1.0
         if r.square[j] > 1e6 * s.unit[j]:
             r.moves[j] = 1.0
         if r.moves[j] <= 2 * (d + 1):
@@ -193,17 +216,41 @@ cdef inline void account(Head* head, double y, double w, double pool,
     head.largest_weight = max(head.largest_weight, w)
 
 
+cdef inline double credible(const Head* head, double mean, double w) noexcept nogil:
+    """The largest label that is believed, of a mean; surprises in succession are.
+
+    Poisson's law exceeds mean + s / 3 + sqrt(s^2 / 9 + 2 mean s) with a probability of
+    at most e^-s (Bernstein).
+    """
+    cdef double s = 0.5 * CREDIBLE * max(head.dispersion, 1.0) / w
+    s *= exp2(4.0 * head.n_surprises)
+    return mean + s / 3.0 + sqrt(s * (s / 9.0 + 2.0 * mean))
+
+
+cdef inline double largest_label(const Head* head, double mean,
+                                 double w) noexcept nogil:
+    """What is learned of a count: no more than this, where `mean` was predicted.
+
+    A label of no more events than all before it have together is learned as it is.
+    """
+    return max(credible(head, mean, w), (head.events + 1.0) / w)
+
+
 cdef inline void learn_range(Head* head, double y, double w,
-                             double offset) noexcept nogil:
-    """Rates that may be predicted: neither far below nor above what was seen."""
+                             double offset, bint first) noexcept nogil:
+    """Rates that may be predicted: neither far below nor above what was seen.
+
+    The first label also sets the base, and what was before is forgotten.
+    """
     cdef double rate = log(y + 1.0 / w) - offset
-    if head.round == 0:
-        head.base = log((w * y + 1.0) / (w + 1.0)) - offset
+    if first:
+        head.base = log((w * y + 1.0) / (w + 0.5)) - offset
         head.least = rate
-        head.high = rate + log(2.0)
+        head.high = rate + log(WIDTH)
+        head.events = head.exposure = 0.0
     head.events += w * y
     head.exposure += w * exp(offset + head.base)
     head.least = min(head.least, rate)
     head.low = min(head.least, log((head.events + 1.0) / head.exposure) + head.base)
     head.low -= REACH
-    head.high = max(head.high, rate + log(2.0))
+    head.high = max(head.high, rate + log(WIDTH))

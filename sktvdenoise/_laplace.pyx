@@ -121,21 +121,32 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     cdef double h[8]
     cdef double* theta
     cdef double* covariance
-    cdef double square
+    cdef double square, label
+    cdef bint first
     if head.round == 0:
         for j in range(d):
             s.first[j] = x[j]
     memcpy(s.mean, r.mean, d * sizeof(double))
     memcpy(s.square, r.square, d * sizeof(double))
+    memcpy(s.late_mean, r.late_mean, d * sizeof(double))
+    memcpy(s.late_square, r.late_square, d * sizeof(double))
     memcpy(s.moves, r.moves, d * sizeof(double))
     memcpy(s.centre, r.centre, d * sizeof(double))
     memcpy(s.unit, r.unit, d * sizeof(double))
     if head.loss == POISSON:
-        if head.round > 0:
+        first = head.round == 0 or (
+            head.round == 1
+            and head.base + offset > log(credible(head, y + 1.0 / w, w)))
+        if not first:
+            label = largest_label(head, mean, w)
             square = mean - y + (y * log(y / mean) if y > 0.0 else 0.0)
             sktv_winsorised(2.0 * w * square, max(0.005, 1.0 / (head.round + 10)),
                             &head.dispersion, &head.n_surprises)
-        learn_range(head, y, w, offset)
+            y = min(y, label)
+        learn_range(head, y, w, offset, first)
+        if first:
+            head.round += 1
+            return
         w /= max(head.dispersion, 1.0)
     if head.round > 0:
         aggregate(s, r, y, w)
@@ -143,7 +154,6 @@ cdef void learn_row(Parts* s, Scratch* r, const double[:] x, double y, double w,
     # separable, they may be surer than what is predicted.
     for j in range(head.n_members):
         if head.loss == POISSON:
-            r.u[j] += head.base + offset if head.round == 0 else 0.0
             r.near[j] = min(max(r.u[j], head.low + offset), head.high + offset)
         else:
             r.near[j] = min(max(r.u[j], -SUREST), SUREST)

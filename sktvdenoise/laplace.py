@@ -41,6 +41,9 @@ SHARES = (1e-4, 1e-3, 1e-2)  # of the trackers
 _PROBABILITY = 1e-6  # logistic: no smaller one is predicted
 _SUREST = 100.0  # logistic: no larger logarithm of odds is learned
 _REACH = 5.0  # Poisson: logarithm of how far below what was seen
+_WIDTH = 3.0  # Poisson: how many times above what was seen
+_CREDIBLE = 25.0  # Poisson: unit deviance of a label that is learned as it is
+_SPREAD = {"logistic": 10.0, "poisson": 3.0}  # of walks, in prior variances
 _GUARD = 0.01  # weight of the guard in the beginning
 
 
@@ -57,13 +60,14 @@ class Member(NamedTuple):
     keep: tuple
 
 
-def pool_members(n_features):
+def pool_members(n_features, loss="logistic"):
     r"""The members of the pool.
 
     Parameters
     ----------
     n_features : int
         `d`.
+    loss : {"logistic", "poisson"}, default="logistic"
 
     Returns
     -------
@@ -71,8 +75,9 @@ def pool_members(n_features):
         28, all combinations of three choices: the prior variance of a slope, 0.3 or 3
         over `d`; its drift :math:`q`, 0 or :math:`0.2 \cdot 8^{-k} / d`, k = 0 to 5;
         the drift of the intercept, :math:`q` or :math:`10 q`, with prior variance 1.
-        Each ``keep`` is :math:`\sqrt{1 - q / (10 v)}` for a drift :math:`q` and a prior
-        variance :math:`v`: what walks for ever has the variance :math:`10 v`.
+        Each ``keep`` is :math:`\sqrt{1 - q / (c v)}` for a drift :math:`q` and a prior
+        variance :math:`v`: what walks for ever has the variance :math:`c v`, with
+        :math:`c = 10` for logistic loss and 3 for Poisson.
 
     Examples
     --------
@@ -80,14 +85,16 @@ def pool_members(n_features):
     >>> len(pool_members(3)), pool_members(1)[0]
     (28, Member(variance=(1.0, 0.3), drift=(0.0, 0.0), keep=(1.0, 1.0)))
     """
-    d = max(n_features, 1)
+    d, spread = max(n_features, 1), _SPREAD[loss]
     members = []
     for slope_variance in (0.3 / d, 3.0 / d):
         for slope_drift in [0.0, *(0.2 / d * 8.0**-k for k in range(6))]:
             for ratio in (1.0, 10.0):
                 variance = 1.0, slope_variance
                 drift = ratio * slope_drift, slope_drift
-                keep = tuple((1 - q / (10 * v)) ** 0.5 for q, v in zip(drift, variance))
+                keep = tuple(
+                    (1 - q / (spread * v)) ** 0.5 for q, v in zip(drift, variance)
+                )
                 members.append(Member(variance, drift, keep))
     return members
 
@@ -168,7 +175,9 @@ class Units:
     stand, so that a feature with a trend doesn't lose its meaning, and the drift of its
     coefficient follows instead, by the ratio of the variance in the units to that of
     now. A feature that never moved is 0. What is more than :math:`20 + 2 \sqrt{t}`
-    standard deviations off the mean is drawn in, in row `t`.
+    standard deviations off the mean is drawn in, in row `t`. The first two rows can't
+    be; the mean takes their place where the variance of the 2 p rows thereafter is less
+    than a thousandth of that with them.
 
     Units follow features that are shifted or multiplied, up to rounding.
 
@@ -194,7 +203,14 @@ class Units:
             row = np.clip(row, mean - reach, mean + reach)
         rows = np.vstack([self.rows, row])
         now = rows.var(axis=0)
-        moves = np.where(now > 1e6 * self.variance, 1, self.moves + (now > 0))
+        again = now > 1e6 * self.variance
+        if n == 2 * len(x) + 4:
+            late = rows[2:].var(axis=0)
+            narrower = (late > 0) & (late < 1e-3 * now)
+            rows[:2, narrower] = rows[2:, narrower].mean(axis=0)
+            now = rows.var(axis=0)
+            again |= narrower
+        moves = np.where(again, 1, self.moves + (now > 0))
         follows = moves <= 2 * (len(x) + 1)
         centre = np.where(follows, rows.mean(axis=0), self.centre)
         variance = np.where(follows, now, self.variance)
@@ -297,23 +313,40 @@ class LaplacePool:
     Notes
     -----
     Members predict :math:`A'(u)` at their mean `u`, drawn in: to probabilities from
-    1e-6 to 1 - 1e-6; and to rates (less the offset) up to twice the largest that was
-    seen, counting one event more, and down to a factor :math:`e^{-5}` below the least
-    and the mean rate. Neither do they believe in other rates, nor in logarithms of odds
-    beyond 100.
+    1e-6 to 1 - 1e-6; and to rates (less the offset) up to three times the largest that
+    was learned, counting one event more, and down to a factor :math:`e^{-5}` below the
+    least and the mean rate. Neither do they believe in other rates, nor in logarithms
+    of odds beyond 100.
 
     Trackers and members lose :math:`w f_y`; the weights are multiplied by
     :math:`e^{-w f_y}`, and those of members share, see
     `sktvdenoise.aggregation.fixed_share_update`.
 
     Counts vary more than Poisson's law says. Their weights are divided by the
-    dispersion, the mean unit deviance of the output's errors so far (winsorised, with a
-    memory of 200 rows), where that is above 1.
+    dispersion :math:`\phi`, the mean unit deviance of the output's errors so far
+    (winsorised, with a memory of 200 rows), where that is above 1.
+
+    A count is drawn in before it is learned, so that one that is absurd does no lasting
+    harm: where :math:`\mu` was predicted, to
+
+    .. math::
+        \max\left(\mu + \frac s3 + \sqrt{\frac{s^2}{9} + 2 \mu s},
+            \frac{1 + \sum_{i < t} w_i y_i}{w}\right), \quad
+        s = \frac{25 \cdot 16^k}{2 w} \max(\phi, 1),
+
+    after `k` surprises in succession, with the sum over what was learned. Poisson's law
+    exceeds the first with a probability of at most :math:`e^{-s}`, by Bernstein's
+    inequality. The second lets large counts be learned that come regularly, however
+    rarely.
 
     The first prediction is a probability of 1/2, or one event. The intercept's prior
-    mean is that of even odds; or of the first row's rate, one event and one more unit
-    of weight counted in. `offset` is the logarithm of exposure. A row of exposure `E`
-    may as well be given as one of weight `E` and label :math:`y / E`.
+    mean is that of even odds; or of the first row's rate, one event and half a unit of
+    weight counted in. That is all that the first count does; where it isn't credible,
+    of the mean of one event more than the second, the second takes its place.
+
+    `offset` is the logarithm of exposure. A row of exposure `E` may as well be given as
+    one of weight `E` and label :math:`y / E`; then the first prediction is a rate of 1,
+    as the exposure isn't known to be one, and may cost about `E`.
 
     Examples
     --------
@@ -326,7 +359,7 @@ class LaplacePool:
     """
 
     def __init__(self, n_features, loss, members=None, shares=SHARES):
-        members = pool_members(n_features) if members is None else members
+        members = pool_members(n_features, loss) if members is None else members
         self.loss, self.shares = loss, shares
         slopes = np.r_[0, np.ones(n_features, dtype=int)]
         self.drift = np.array([m.drift for m in members])[:, slopes]
@@ -337,7 +370,7 @@ class LaplacePool:
         self.weights = np.full((len(shares), len(members)), 1 / len(members))
         self.top = np.full(len(shares), 1 / len(shares))
         self.units = Units(n_features)
-        self.rates = []  # of one event more than was seen
+        self.rates = []  # of one event more than was learned
         self.events = self.exposure = self.base = 0.0
         self.dispersion, self.n_surprises, self.round = 1.0, 0, 0
 
@@ -349,7 +382,13 @@ class LaplacePool:
         if not self.rates:
             return -np.inf, np.inf
         least = min(*self.rates, (self.events + 1) / self.exposure)
-        return np.log(least) - _REACH, np.log(2 * max(self.rates))
+        return np.log(least) - _REACH, np.log(_WIDTH * max(self.rates))
+
+    def _credible(self, mean, weight):
+        """The largest count that is believed, of a mean."""
+        deviance = _CREDIBLE * 16.0**self.n_surprises * max(self.dispersion, 1.0)
+        s = deviance / (2 * weight)
+        return mean + s / 3 + np.sqrt(s * (s / 9 + 2 * mean))
 
     def _look(self, x, offset):
         """What is known of a row before its label."""
@@ -371,17 +410,27 @@ class LaplacePool:
         self.units.keep()
         limits = -_SUREST, _SUREST
         if self.loss == "poisson":
-            if self.round:
+            first = not self.rates or (
+                self.round == 1
+                and np.exp(self.base + offset) > self._credible(y + 1 / weight, weight)
+            )
+            if first:
+                self.base = np.log((weight * y + 1) / (weight + 0.5)) - offset
+                self.rates, self.events, self.exposure = [], 0.0, 0.0
+            else:
+                largest = max(self._credible(mean, weight), (self.events + 1) / weight)
                 deviance = 2 * weight * loss.value(y, loss.link(mean))
                 gain = max(0.005, 1 / (self.round + 10))
                 self.dispersion, self.n_surprises = winsorised_update(
                     self.dispersion, self.n_surprises, deviance, gain
                 )
-            else:
-                self.base = np.log((weight * y + 1) / (weight + 1)) - offset
+                y = min(y, largest)
             self.events += weight * y
             self.exposure += weight * np.exp(offset)
             self.rates.append((y + 1 / weight) / np.exp(offset))
+            if first:
+                self.round += 1
+                return
             limits = np.add(self._range(), offset)
             weight = weight / max(self.dispersion, 1.0)
         if self.round:
@@ -438,7 +487,7 @@ class CompiledPool:
 
     def allocate(self, n_features):
         """The state before the first row."""
-        members = pool_members(n_features)
+        members = pool_members(n_features, self.loss)
         return _laplace.allocate(
             n_features, _laplace.Code[self.loss.upper()], members, SHARES
         )

@@ -353,11 +353,9 @@ def test_one_outlier_does_not_last(model):
     X, y, _ = rows(model)
     bounds_labels = model.expert in ("vaw", "ridge")
     y[50] = (model.bound if bounds_labels else None) or 1e12
-    if model.learning_rate == "auto" and model.loss == "poisson":
-        y[50] = 1e6
     found = progressive(clone(model), X, y)
     assert np.isfinite(found).all()
-    if bounds_labels:
+    if bounds_labels or model.learning_rate == "auto":
         assert np.mean(np.abs(y - found)[-50:]) < 2
 
 
