@@ -23,6 +23,9 @@ trackers. `LADDER` and `TRACKERS` are all that there is to choose. What the memb
   with the variances `v` of the features;
 - **levels**: exponentially weighted means of the labels, as insurance.
 
+A row whose label or features are far off isn't learned unless the next confirm it, and
+the ladder starts again if sizes change for good (`Ladder`, Notes).
+
 The compiled kernel is tested equal to `Ladder`. Why it predicts well, what is proven of
 it and what each part earns is in ``doc/linear.md``.
 """
@@ -242,6 +245,17 @@ class Ladder:
     ----------
     n_features : int
     members, trackers : sequence, default=LADDER, TRACKERS
+
+    Notes
+    -----
+    - A row is *far* if its label is more than 5 ranges outside the range so far, 0
+      included, or a feature above 1000 root mean squares. From the fifth row on it is
+      held back: not learned. If the next is far, too, it is accepted, and the ladder
+      starts again from it; above 25 times as much, three are held back. More than five
+      far rows in the last 64 or so need no others to confirm them.
+    - After 8, 16, 32, ... rows the ladder looks back at the later half of them, and
+      starts again if noise, or a feature's root mean square, is above 100 times all
+      that is there: an outlier came among the first rows, or a storm is over.
 
     Examples
     --------
