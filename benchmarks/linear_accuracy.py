@@ -3,6 +3,7 @@
     python benchmarks/linear_accuracy.py [--streams N] [--seed S] [--without NAME]
         [--tracker N] [--data FOLDER] [--cache FOLDER] [--json FILE]
     python benchmarks/linear_accuracy.py --cost
+    python benchmarks/linear_accuracy.py --outliers
 
 A ratio is the sum of squared one-step errors, from the second row on, over that of the
 best of the rivals' settings on the same stream, which no one knows beforehand.
@@ -147,6 +148,60 @@ def print_cost():
         print(f"d = {d}, {n} rows: {min(times):.2f} microseconds a row")
 
 
+def print_outliers():
+    """Errors after an outlier, and after all sizes change, over those without.
+
+    Sums of squares of 32 still streams of 3 features with noise as large as the signal.
+    """
+
+    def errors(X, y, size=1.0):
+        return ((Candidate()(X, y) - y) / size) ** 2
+
+    streams = [
+        make_drifting_regression(
+            400, 3, noise=1.0, drift="still", random_state=10_000 + seed
+        )[:2]
+        for seed in range(32)
+    ]
+    usual = np.mean([errors(X, y) for X, y in streams], axis=0)
+    print("outlier: what, size, row; the 8 rows after it, 20, 100; rows from 100 on")
+    for what in ("label", "feature"):
+        for size in (1e2, 1e4, 1e9):
+            for row in (0, 3, 4, 50):
+                runs = []
+                for X, y in streams:
+                    X, spoilt = X.copy(), y.copy()
+                    if what == "label":
+                        spoilt[row] = size
+                    else:
+                        X[row, 0] *= size
+                    runs.append(errors(X, spoilt))
+                ratios = [
+                    np.sum(np.mean(runs, axis=0)[rows]) / np.sum(usual[rows])
+                    for rows in (
+                        *(np.s_[row + 1 : row + k] for k in (9, 21, 101)),
+                        np.s_[100:],
+                    )
+                ]
+                print(f"  {what}, {size:.0e}, {row}: ", *(f"{r:.3g}" for r in ratios))
+    print(
+        "all sizes change in row 200: what, factor; the 5 rows from it on, the 20 next"
+    )
+    for what in ("labels", "features"):
+        for factor in (1e2, 1e4, 1e9):
+            sizes, runs = np.where(np.arange(400) < 200, 1.0, factor), []
+            for X, y in streams:
+                if what == "labels":
+                    runs.append(errors(X, y * sizes, sizes))
+                else:
+                    runs.append(errors(X * sizes[:, None], y))
+            ratios = [
+                np.mean(runs, axis=0)[rows].sum() / usual[rows].sum()
+                for rows in (np.s_[200:205], np.s_[205:225])
+            ]
+            print(f"  {what}, {factor:.0e}: ", *(f"{r:.3g}" for r in ratios))
+
+
 def summary(rows, *keys):
     """Geometric mean and worst by the values of keys."""
     for key in keys:
@@ -164,12 +219,15 @@ def main():
     parser.add_argument("--without", help="members to leave out, by their name")
     parser.add_argument("--tracker", type=int, help="only this one, from 0")
     parser.add_argument("--cost", action="store_true", help="measure only times")
+    parser.add_argument("--outliers", action="store_true", help="only with outliers")
     parser.add_argument("--data", help="folder with real series")
     parser.add_argument("--cache", help="folder for the rivals' losses")
     parser.add_argument("--json", help="file for all figures")
     options = parser.parse_args()
     if options.cost:
         return print_cost()
+    if options.outliers:
+        return print_outliers()
     losses = Memory(options.cache, verbose=0).cache(linear_rivals.losses)
 
     candidate = Candidate(options.without, options.tracker)

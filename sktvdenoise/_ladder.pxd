@@ -30,12 +30,16 @@ cdef struct Ladder:
     long long n_trackers
     long long n_members[N_KINDS]  # in multiples of the block
     long long round       # rows learned
+    long long check       # rows learned when the ladder next looks back
+    long long n_held      # rows held back since the last that was learned
     long long tripped     # whether the guard takes part in the output
     double unit
     double mean_weight
     double first_label
     double low            # range of the labels, 0 included
     double high
+    double recent_label   # largest absolute value since the ladder looked back
+    double n_far          # rows far off, forgotten
     double output         # of the ladder alone
     double excess         # of its loss over the guard's, in units of B^2 W
     double bound          # B: largest label in absolute value

@@ -49,6 +49,11 @@ cdef double HASTE = 0.5       # forgetting of a tracker's squares in the first p
 cdef double PATIENCE = 4.0    # excess over the guard that trips it, for a coefficient
 cdef double FLAT = 1e-6       # ridge of the intercept
 cdef double LARGEST = 1e60    # label in units
+cdef double FAR = 5.0        # ranges outside the range of the labels: held back once,
+cdef double VERY_FAR = 25.0   # and up to three times if as many times farther
+cdef double FAR_FEATURE = 1000.0  # root mean squares of a feature: held back, too
+cdef double FADING = 1.0 - 1.0 / 64.0  # of the count of rows that are far off
+cdef double DWARFED = 100.0   # times what is recent: start again
 
 # Features so far. Scales follow the rows, the row to be predicted included, for 2 p
 # rows; then they stand, but for features that are 0 so far. Walks drift on.
@@ -75,6 +80,7 @@ cdef struct View:
     double* squares     # (n_trackers, K) of the members' errors
     double* scales      # (4 d + 2,) of the rows learned
     double* with_row    # and with the row at hand
+    double* recent      # (d,) largest absolute values since the ladder looked back
     double* prediction  # (K,)
     double* leverage    # (K,)
     double* density     # (K,)
@@ -118,7 +124,8 @@ cdef Py_ssize_t divide(double* a, const Ladder* s, View* v) noexcept nogil:
     v.squares = v.weight + s.n_trackers * k
     v.scales = v.squares + s.n_trackers * k
     v.with_row = v.scales + 4 * d + 2
-    v.prediction = v.with_row + 4 * d + 2
+    v.recent = v.with_row + 4 * d + 2
+    v.prediction = v.recent + d
     v.leverage = v.prediction + k
     v.density = v.leverage + k
     v.z = v.density + k
@@ -204,7 +211,9 @@ cdef void start(Ladder* s, View* v, const double* x, Py_ssize_t stride) noexcept
     cdef double* a
     memset(v.first, 0, (v.work - v.first) * sizeof(double))
     s.round = 0
-    s.mean_weight = s.first_label = s.low = s.high = s.output = 0.0
+    s.check = 8
+    s.n_held = 0
+    s.mean_weight = s.first_label = s.low = s.high = s.output = s.n_far = 0.0
     for i in range(d):
         v.first[i] = x[i * stride]
     for j in range(n_walks(s)):
@@ -339,11 +348,13 @@ cdef void learn_weights(Ladder* s, View* v, double y, double noise) noexcept nog
         a.count = keep * a.count + 1.0
 
 
-cdef void learn_row(Ladder* s, View* v, double y, double w) noexcept nogil:
+cdef void learn_row(Ladder* s, View* v, const double* x, Py_ssize_t stride, double y,
+                    double w) noexcept nogil:
     """Learn the label of the row that was predicted last."""
     cdef Py_ssize_t d = s.n_features, p = d + 1, m = p * (p + 1) // 2, k = n_all(s)
     cdef Py_ssize_t n = number(s, WALK), walks = n_walks(s), first, j
-    cdef double noise, gain
+    cdef double noise, gain, size
+    cdef bint new
     # Weights count relative to their mean: a constant weight changes nothing.
     s.mean_weight += (w - s.mean_weight) / (s.round + 1)
     noise = min(max(s.mean_weight / w, 1e-6), 1e6)
@@ -370,7 +381,58 @@ cdef void learn_row(Ladder* s, View* v, double y, double w) noexcept nogil:
         learn_weights(s, v, y, noise)
     s.low = min(s.low, y)
     s.high = max(s.high, y)
+    new = 2 * s.round == s.check
+    s.recent_label = fabs(y) if new else max(s.recent_label, fabs(y))
+    for j in range(d):
+        size = fabs(x[j * stride])
+        v.recent[j] = size if new else max(v.recent[j], size)
     s.round += 1
+
+
+cdef bint held_back(Ladder* s, View* v, const double* x, Py_ssize_t stride,
+                    double y) noexcept nogil:
+    """Whether a row is so far off that the next ones must confirm it.
+
+    If they do, the ladder starts again. What keeps coming back is no outlier, either:
+    more than five rows in the last 64 or so need no other to confirm them.
+    """
+    cdef double width = s.high - s.low, beyond = max(y - s.high, s.low - y)
+    cdef double far = beyond / (FAR * width) if width > 0.0 else 0.0
+    cdef Scales c = scales_at(v.scales, s.n_features)
+    cdef Py_ssize_t i
+    for i in range(s.n_features):
+        if c.square[i] > 0.0:
+            far = max(far, fabs(x[i * stride]) / (FAR_FEATURE * sqrt(c.square[i])))
+    s.n_far *= FADING
+    if s.round < 4 or far <= 1.0:
+        s.n_held = 0
+        return False
+    s.n_far += 1.0
+    s.n_held += 1
+    return s.n_far <= 5.0 and s.n_held <= (3 if far > VERY_FAR else 1)
+
+
+cdef bint dwarfed(Ladder* s, View* v) noexcept nogil:
+    """Whether what is kept is far larger than all of the later half of the rows.
+
+    Then an outlier came among the first rows, or a storm is over. The ladder looks
+    back after 8 rows, 16, 32 and so on.
+    """
+    cdef double size = s.recent_label, limit = DWARFED * DWARFED
+    cdef Scales c = scales_at(v.scales, s.n_features)
+    cdef Tracker* a
+    cdef Py_ssize_t i
+    if s.round != s.check:
+        return False
+    s.check *= 2
+    for i in range(s.n_trackers):
+        a = &s.tracker[i]
+        if size > 0.0 and a.squares > limit * size * size * a.count:
+            return True
+    for i in range(s.n_features):
+        if v.recent[i] > 0.0 and c.square[i] > limit * v.recent[i] * v.recent[i]:
+            return True
+    return False
 
 
 cdef inline double unit_of(const Ladder* s) noexcept nogil:
@@ -422,7 +484,7 @@ def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
     """Run rows through a ladder, in place.
 
     guard[i] is the guard's prediction of y[i], out[i] becomes the output's, made before
-    y[i] is seen. Rows of weight 0 are predicted, and not learned.
+    y[i] is seen. Rows of weight 0, or held back, are predicted, and not learned.
     """
     cdef View v
     cdef Ladder* s = ladder_of(state, &v)
@@ -438,7 +500,10 @@ def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
             if not sample_weight[i] > 0.0:
                 continue
             account(s, y[i], sample_weight[i], guarded)
-            if s.round == 0 or fabs(y[i]) > LARGEST * unit_of(s):
+            if s.round > 0 and held_back(s, &v, x, stride, y[i] / unit_of(s)):
+                continue
+            if (s.round == 0 or fabs(y[i]) > LARGEST * unit_of(s) or s.n_held > 1
+                    or dwarfed(s, &v)):
                 # In other units, nothing of the past is of any size.
                 start(s, &v, x, stride)
                 s.unit = 0.0
@@ -446,7 +511,7 @@ def learn(unsigned char[::1] state, const double[:, :] X, const double[:] y,
             if y[i] != 0.0 and s.unit == 0.0:
                 frexp(y[i], &exponent)
                 s.unit = ldexp(1.0, max(exponent, -1020))
-            learn_row(s, &v, y[i] / unit_of(s), sample_weight[i])
+            learn_row(s, &v, x, stride, y[i] / unit_of(s), sample_weight[i])
 
 
 def predict(const unsigned char[::1] state, const double[:, :] X,

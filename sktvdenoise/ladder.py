@@ -23,6 +23,9 @@ trackers. `LADDER` and `TRACKERS` are all that there is to choose. What the memb
   with the variances `v` of the features;
 - **levels**: exponentially weighted means of the labels, as insurance.
 
+A row whose label or features are far off isn't learned unless the next confirm it, and
+the ladder starts again if sizes change for good (`Ladder`, Notes).
+
 The compiled kernel is tested equal to `Ladder`. Why it predicts well, what is proven of
 it and what each part earns is in ``doc/linear.md``.
 """
@@ -243,6 +246,17 @@ class Ladder:
     n_features : int
     members, trackers : sequence, default=LADDER, TRACKERS
 
+    Notes
+    -----
+    - A row is *far* if its label is more than 5 ranges outside the range so far, 0
+      included, or a feature above 1000 root mean squares. From the fifth row on it is
+      held back: not learned. If the next is far, too, it is accepted, and the ladder
+      starts again from it; above 25 times as much, three are held back. More than five
+      far rows in the last 64 or so need no others to confirm them.
+    - After 8, 16, 32, ... rows the ladder looks back at the later half of them, and
+      starts again if noise, or a feature's root mean square, is above 100 times all
+      that is there: an outlier came among the first rows, or a storm is over.
+
     Examples
     --------
     >>> import numpy as np
@@ -255,20 +269,25 @@ class Ladder:
     """
 
     def __init__(self, n_features, members=LADDER, trackers=TRACKERS):
-        self.trackers = trackers
+        self.members, self.trackers = members, trackers
+        self._start(n_features)
+
+    def _start(self, n_features):
+        """Nothing is known."""
+        members, trackers = self.members, self.trackers
         self.p = p = n_features + 1
         rows = {kind: [m for m in members if m[1] == kind] for kind in list(Kind)[:4]}
-        self.members = [m for kind in rows.values() for m in kind]
         self.n_walks = len(rows[Kind.WALK])
         walks = rows[Kind.WALK] + rows[Kind.COMMON_WALK]
         q, q0, prior, prior0 = np.array([m[2] for m in walks], dtype=float).T
         self._q, self._q0 = q, q0
         self._factor, self._ridge = np.array([m[2] for m in rows[Kind.RIDGE]], float).T
         self._level_q = np.array([m[2][0] for m in rows[Kind.LEVEL]], dtype=float)
-        weights = np.array([m[3] for m in self.members])
+        weights = np.array([m[3] for kind in rows.values() for m in kind], dtype=float)
         self._prior = weights / weights.sum()
 
-        self.round = 0
+        self.round = self.n_held = 0
+        self.n_far, self.check, self.recent = 0.0, 8, []
         self.first = np.zeros(n_features)
         self.first_label = self.low = self.high = self.mean_weight = 0.0
         self.scales = Scales(*np.zeros((4, n_features)), 0.0)
@@ -292,6 +311,10 @@ class Ladder:
     def learn(self, x, y, weight=1.0):
         """Learn a row, of positive weight."""
         x = np.asarray(x, dtype=float)
+        if self._holds_back(x, y):
+            return
+        if self.n_held > 1 or self._dwarfed():
+            self._start(len(x))
         self.mean_weight += (weight - self.mean_weight) / (self.round + 1)
         noise = np.clip(self.mean_weight / weight, 1e-6, 1e6)
         if self.round == 0:
@@ -313,6 +336,7 @@ class Ladder:
             for i in range(len(self.trackers)):
                 self._track(i, y, predictions[i], leverages, noise)
         self.low, self.high = min(self.low, y), max(self.high, y)
+        self.recent = [*(self.recent if 2 * self.round != self.check else ()), (x, y)]
         self.round += 1
 
     def coefficients(self):
@@ -330,6 +354,31 @@ class Ladder:
             self.first_label + theta[:, 0] - theta[:, 1:] @ self.first
         )
         return coef, intercept
+
+    def _holds_back(self, x, y):
+        """Whether a row is so far off that the next ones must confirm it."""
+        width = self.high - self.low
+        beyond = max(y - self.high, self.low - y)
+        root = np.sqrt(self.scales.square)
+        far = np.abs(x)[root > 0] / (1000 * root[root > 0])
+        far = max(far.max(initial=0), beyond / (5 * width) if width > 0 else 0)
+        self.n_far *= 1 - 1 / 64
+        if self.round < 4 or far <= 1:
+            self.n_held = 0
+            return False
+        self.n_far += 1
+        self.n_held += 1
+        return self.n_far <= 5 and self.n_held <= (3 if far > 25 else 1)
+
+    def _dwarfed(self):
+        """Whether what is kept is far larger than all of the later half of the rows."""
+        if self.round != self.check:
+            return False
+        self.check *= 2
+        sizes = np.max([np.abs([*x, y]) for x, y in self.recent], axis=0)
+        noise = np.max(self.tracker_squares / self.tracker_count)
+        kept = np.append(self.scales.square, noise)
+        return bool(np.any((sizes > 0) & (kept > (100 * sizes) ** 2)))
 
     def _sizes(self):
         return len(self._q), len(self._factor), len(self._level_q)

@@ -25,6 +25,13 @@ def stream(n=150, d=3, seed=0, **options):
     return make_drifting_regression(n, d, random_state=seed, **options)[:2]
 
 
+def with_outliers(labels=(), rows=(), size=1e6):
+    X, y = stream(noise=1.0)
+    y[list(labels)] = size
+    X[list(rows), 0] *= size
+    return X, y
+
+
 STREAMS = {
     "jumps": stream(),
     "walk": stream(d=1, drift="walk", step=0.1),
@@ -33,6 +40,10 @@ STREAMS = {
     "sizes": tuple(a * 1e6 for a in stream(d=2, offset=1e3)),
     "equal labels": (stream()[0], np.full(150, 3.0)),
     "zeros, then others": (stream()[0], np.repeat([0.0, -1.0, 5.0], 50)),
+    "outlying labels": with_outliers(labels=[1, 2, 40, 90, 91, 92, 93, 94, 95]),
+    "other units": (stream()[0], np.repeat([1.0, 1e7], 75) * stream()[1]),
+    "another level": (stream()[0], np.repeat([1.0, 1e7], 75) + stream()[1]),
+    "outlying rows": with_outliers(rows=[0, 30, 31, 60], labels=[60]),
 }
 
 
@@ -225,6 +236,50 @@ def test_without_noise_the_coefficients_are_found():
     out, _ = run(X, y)
     assert np.max(np.abs(out - y)[20:]) < 0.05 * y.std()
     assert np.max(np.abs(out - y)[60:]) < 0.01 * y.std()
+
+
+@pytest.mark.parametrize("size", [1e2, -1e4, 1e9])
+@pytest.mark.parametrize("row", [4, 8, 50, 200])
+def test_an_outlying_label_spoils_no_other_row(row, size):
+    X, y = stream(300, drift="still", noise=1.0)
+    spoilt = y.copy()
+    spoilt[row] = size
+    usual = (run(X, y)[0] - y) ** 2
+    errors = (run(X, spoilt)[0] - y) ** 2
+    assert np.sum(errors[row + 1 :]) < 1.1 * np.sum(usual[row + 1 :])
+
+
+@pytest.mark.parametrize("row", [0, 1, 2, 3, 4, 8, 50, 200])
+def test_an_outlying_feature_spoils_few_rows(row):
+    X, y = stream(300, drift="still", noise=1.0)
+    spoilt = X.copy()
+    spoilt[row, 0] *= 1e6
+    usual = (run(X, y)[0] - y) ** 2
+    errors = (run(spoilt, y)[0] - y) ** 2
+    assert np.sum(errors[row + 20 :]) < 1.1 * np.sum(usual[row + 20 :])
+    assert np.sum(errors[row + 1 :]) < 1.3 * np.sum(usual[row + 1 :])
+
+
+@pytest.mark.parametrize("size", [1e4, 1e9])
+def test_an_outlier_among_the_first_labels_is_forgotten(size):
+    X, y = stream(300, drift="still", noise=1.0)
+    for row in range(4):
+        spoilt = y.copy()
+        spoilt[row] = size
+        errors = (run(X, spoilt)[0] - y) ** 2
+        assert np.sum(errors[100:]) < 1.15 * np.sum((run(X, y)[0] - y)[100:] ** 2)
+
+
+@pytest.mark.parametrize("factor", [1e2, 1e4, 1e9])
+def test_what_keeps_coming_back_is_no_outlier(factor):
+    X, y = stream(300, drift="still", noise=0.3)
+    usual = np.mean((run(X, y)[0] - y)[170:] ** 2)
+    sizes = np.where(np.arange(300) < 150, 1.0, factor)
+    out, _ = run(X, y * sizes)
+    assert np.max(np.abs(out / factor - y)[155:]) < np.max(np.abs(y))
+    assert np.mean((out / factor - y)[170:] ** 2) < 3 * usual
+    out, _ = run(X * sizes[:, None], y)
+    assert np.mean((out - y)[170:] ** 2) < 3 * usual
 
 
 def best_member(X, y, first):
