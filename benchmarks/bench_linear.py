@@ -54,10 +54,17 @@ def costs():
         for expert in EXPERTS:
             model = FLHRegressor(expert, learning_rate=0.5)
             print(f"| {model!r} | {d} | {n} | {by_batch(model, X, y):.2f} |")
-        model = FLHClassifier()
-        print(f"| {model!r} | {d} | {n} | {by_batch(model, X, y > 0):.2f} |")
+        counts = np.random.default_rng(1).poisson(np.exp(np.clip(y, -3, 3)))
+        for model, labels in (
+            (FLHClassifier(learning_rate=1.0), y > 0),
+            (FLHRegressor(), y),
+            (FLHClassifier(), y > 0),
+            (FLHRegressor(loss="poisson"), counts),
+        ):
+            print(f"| {model!r} | {d} | {n} | {by_batch(model, X, labels):.2f} |")
     X, y = make_rows(1000, 10)
     for model, labels in (
+        (FLHRegressor(), y),
         (FLHRegressor(learning_rate=0.5), y),
         (FLHRegressor(learning_rate="theory"), y),
         (FLHRegressor("ons", learning_rate=0.5), y),

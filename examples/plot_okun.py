@@ -19,11 +19,10 @@ growth = 100 * np.diff(np.log(data["realgdp"].to_numpy()))
 change = np.diff(data["unemp"].to_numpy())
 
 # %%
-# The learning rate is one over twice the variance of the noise, which is about a
-# quarter of a point. Each prediction knows the quarter's growth and earlier quarters.
+# There is nothing to set. Each prediction knows the quarter's growth and earlier
+# quarters.
 
-noise = 0.25
-model = FLHRegressor("ridge", learning_rate=1 / (2 * noise**2))
+model = FLHRegressor()
 slope, predicted = [], []
 for x, y in zip(growth, change):
     predicted.append(model.predict([[x]])[0] if slope else 0.0)
