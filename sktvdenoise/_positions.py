@@ -142,7 +142,7 @@ def check_size(values, bound, name, *, why=None):
     if bound is None:
         why = f"up to {LARGEST:g} sums of squares stay floating-point numbers"
     elif why is None:
-        why = f"bound={bound:g}; bound=None learns it"
+        why = f"bound={bound:g} says that none is larger"
     if largest_size(values) > largest:
         beyond = np.abs(values) > largest
         row = _first_row(beyond)
