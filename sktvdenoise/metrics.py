@@ -140,7 +140,7 @@ def tv_oracle(
         outputs, and all coefficients, share it.
     X : array-like of shape (n_samples, n_features), default=None
         Covariates. No intercept is added: where one is wanted, pass a column of ones.
-    loss : {"squared", "poisson", "logistic"} or Loss, default="squared"
+    loss : {"squared", "poisson", "logistic"} or ExponentialFamily, default="squared"
         "squared" is (y - p)^2, without a factor 1/2. The others, see
         `sktvdenoise.losses`, are half the unit deviance: "poisson" is
         exp(p) - y p + y ln y - y for counts y >= 0, with p the logarithm of the rate;
@@ -309,7 +309,7 @@ def dynamic_regret(
         Largest total variation of the comparator, in its units.
     X : array-like of shape (n_samples, n_features), default=None
         Covariates of the comparator; see `tv_oracle`.
-    loss : {"squared", "poisson", "logistic"} or Loss, default="squared"
+    loss : {"squared", "poisson", "logistic"} or ExponentialFamily, default="squared"
         As in `tv_oracle`.
     bound : float > 0, default=None
         Largest absolute value of the comparator.
