@@ -109,7 +109,7 @@ def _loss(loss):
         loss = LOSSES[loss]
     if not isinstance(loss, Loss):
         raise ValueError(
-            f"loss must be one of {sorted(LOSSES)} or a Loss, got {loss!r}."
+            f"loss must be one of {sorted(LOSSES)} or an ExponentialFamily, got {loss!r}."
         )
     check_fit(loss, ["curvature", "divergence", "link", "limits"], "The oracle")
     return loss
@@ -303,7 +303,7 @@ def dynamic_regret(
         result of ``predict`` after ``fit``, has no regret worth the name. They are
         those of the label itself for squared loss, of the logarithm of the rate for
         "poisson" and of the logarithm of the odds for "logistic": what the
-        comparator's sequence, or its linear predictions, are. ``Loss.link`` makes
+        comparator's sequence, or its linear predictions, are. ``link`` of a loss makes
         them of rates or probabilities.
     tv_budget : float >= 0
         Largest total variation of the comparator, in its units.
