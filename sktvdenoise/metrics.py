@@ -109,7 +109,8 @@ def _loss(loss):
         loss = LOSSES[loss]
     if not isinstance(loss, Loss):
         raise ValueError(
-            f"loss must be one of {sorted(LOSSES)} or an ExponentialFamily, got {loss!r}."
+            f"loss must be one of {sorted(LOSSES)} or an ExponentialFamily, got "
+            f"{loss!r}."
         )
     check_fit(loss, ["curvature", "divergence", "link", "limits"], "The oracle")
     return loss
