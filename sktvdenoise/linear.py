@@ -49,7 +49,8 @@ class FLHRegressor(RegressorMixin, LinearEstimator):
 
         - "auto": by a pool of never restarted regressions: for squared loss with a
           guard, the learner of "theory", such that on every sequence the loss is at
-          most the guard's plus :math:`(4 d + 50) B^2`, B the largest label (see
+          most the guard's plus :math:`(4 d + 50) B^2`, B the largest label, or five
+          times that where the first labels are far from 0 beside their range (see
           `sktvdenoise.ladder`); for counts without (see `sktvdenoise.laplace`). Not for
           losses of your own;
         - "theory": all constants from the loss, `bound`, and the largest label and row
